@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup build test
 new_machine=uptime-small+name-long+tz-east+umask-077+tmpdir+nofile-256
-old_machine=uptime-large+name-short+user
+old_machine=uptime-large+name-short+tz-west+locale-tr+user
 make test-odd SUITES=quick VARIANTS="$new_machine $old_machine"

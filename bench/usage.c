@@ -205,7 +205,7 @@ step_grace(void *cookie, struct caller *c)
 static unsigned
 step_count(void *cookie, struct caller *c UNUSED)
 {
-    usage_count(cookie, USAGE_COUNT_hits, 1);
+    usage_count(cookie, USAGE_COUNT_hits);
     return 1;
 }
 

@@ -5,9 +5,9 @@
  * layers with an example each:
  *   1. lock rows before you read and change them, in one order        il_guard_lock()
  *   2. change numbers in the database, never in the program           il_guard_add()
- *   3. insert, or get what is there already                           il_guard_insert_or_get()
+ *   3. insert, or get the existing row                               il_guard_insert_or_get()
  *   4. rely only on constraints that exist                            il_guard_require_constraint()
- *   5. check invariants, which find what slipped through              check steps of pipelines
+ *   5. check invariants, which find what the other layers missed      check steps of pipelines
  * A transaction may also show fences: a holder that has lost its lease cannot commit.
  *
  * The conventions of interlock.h apply. A database handle (il_guard) is safe to use from several
@@ -48,8 +48,8 @@ struct pg_conn; /* PGconn of libpq-fe.h */
 /* ------------------------------------------------------------------------------------------------
  * Values, to the database and from it.
  *
- * To the database: PostgreSQL infers the type of $1 from its context (cast it where there is none:
- * $1::int); SQLite binds integers, doubles, texts and blobs as such.
+ * To the database: PostgreSQL infers the type of $1 from its context (add a cast where the context
+ * does not determine it: $1::int); SQLite binds integers, doubles, texts and blobs as such.
  * From the database: integers and booleans (0, 1) are INT; floating point is DOUBLE; numeric, dates
  * and everything else is TEXT, as the database prints it; bytea and BLOB are BLOB; json and jsonb
  * are JSON (SQLite has no such type: TEXT).
@@ -86,7 +86,7 @@ typedef struct il_guard_column {
 } il_guard_column;
 
 /* ------------------------------------------------------------------------------------------------
- * What is observed: one event per locked row, when its transaction has ended.
+ * Events: one per locked row, when its transaction has ended.
  */
 typedef enum il_guard_outcome {
     IL_GUARD_COMMITTED     = 0,
@@ -94,7 +94,7 @@ typedef enum il_guard_outcome {
     IL_GUARD_REFUSED       = 2, /* a stale fence, or a violation of the lock order */
     IL_GUARD_CONFLICT      = 3, /* a deadlock, a serialization failure, a timeout */
     IL_GUARD_VIOLATION     = 4, /* a unique, check or foreign-key constraint */
-    IL_GUARD_UNKNOWN       = 5, /* the connection broke during the commit */
+    IL_GUARD_UNKNOWN       = 5, /* the connection was lost during the commit */
     IL_GUARD_OUTCOME_COUNT = 6
 } il_guard_outcome;
 
@@ -162,8 +162,8 @@ typedef struct il_guard_opts {
     size_t               struct_size;
     const il_guard_rank *ranks; /* copied */
     size_t               n_ranks;
-    int64_t     lock_timeout_ms; /* longest wait for a row, the file, a fence (default 5,000) */
-    int64_t     statement_timeout_ms; /* PostgreSQL: longest statement (30,000), or IL_FOREVER */
+    int64_t     lock_timeout_ms; /* maximum wait for a row, the file, a fence (default 5,000) */
+    int64_t     statement_timeout_ms; /* PostgreSQL, of a statement (30,000), or IL_FOREVER */
     int64_t     connect_timeout_ms;   /* default 5,000; at most 15,000 */
     uint32_t    conns_max;            /* connections, opened when they are needed (default 8) */
     uint32_t    flags;                /* enum il_guard_flags */
@@ -184,11 +184,11 @@ typedef struct il_guard_opts {
 IL_API IL_MUST_USE il_status il_guard_open(const char *url, const il_guard_opts *opts,
                                            il_guard **ret, il_error *reterr);
 /*
- * The same on a connection of the caller's own. It is borrowed until il_guard_close() and keeps its
+ * The same on the caller's own connection. It is borrowed until il_guard_close() and keeps its
  * settings; it must not be in a transaction when one is begun here, nor be used by others while one
- * is open. There is one connection, so one transaction at a time. An interrupt does not end a
- * statement of SQLite that runs (sqlite3_interrupt() does); on PostgreSQL it leaves the connection
- * in the middle of one: reset it.
+ * is open. There is one connection, so one transaction at a time. An interrupt does not stop a
+ * running SQLite statement (call sqlite3_interrupt()); on PostgreSQL it leaves a statement in
+ * progress: reset the connection.
  */
 IL_API IL_MUST_USE il_status il_guard_open_sqlite(struct sqlite3 *db, const il_guard_opts *opts,
                                                   il_guard **ret, il_error *reterr);
@@ -200,21 +200,20 @@ IL_API void il_guard_close(il_guard *g);
  * return IL_CANCELLED. A commit that was already sent is waited for. */
 IL_API void il_guard_interrupt(il_guard *g);
 /*
- * A switch that interrupts single transactions: those that name it (il_guard_tx_opts.stop). Several
- * may, all of the handle that it was created for. It is set once; to be of use again, create
- * another. il_guard_interrupt() sets all of a handle's. IL_OK, IL_INVAL, IL_NOMEM (also out of
- * descriptors).
+ * A switch that interrupts the transactions that name it in il_guard_tx_opts.stop. Several
+ * transactions of its handle may share it. Once set it stays set: create a new one for later
+ * transactions. il_guard_interrupt() sets all switches of a handle. IL_OK, IL_INVAL, IL_NOMEM (also
+ * if no descriptors are left).
  */
 typedef struct il_guard_stop il_guard_stop;
 IL_API IL_MUST_USE il_status il_guard_stop_new(il_guard *g, il_guard_stop **ret, il_error *reterr);
-/* From any thread; does not block. Calls of these transactions that are running or follow return
- * IL_CANCELLED, also while they wait for a connection, for a lock, or to be tried again; statements
- * in progress are cancelled as by il_guard_interrupt(). A commit that was already sent is waited
- * for. */
+/* From any thread; does not block. Running and later calls of these transactions return
+ * IL_CANCELLED, even while they wait for a connection, a lock or a retry; statements in progress
+ * are cancelled as by il_guard_interrupt(). A commit that was already sent is waited for. */
 IL_API void il_guard_stop_set(il_guard_stop *stop);
 /* After the end of the transactions that name it, before il_guard_close(). Accepts NULL. */
 IL_API void il_guard_stop_free(il_guard_stop *stop);
-/* Connect once, to see that it works; not needed otherwise. */
+/* Connect once to test the connection; optional. */
 IL_API IL_MUST_USE il_status il_guard_connect(il_guard *g, il_error *reterr);
 
 /* ------------------------------------------------------------------------------------------------
@@ -228,7 +227,7 @@ typedef struct il_guard_fence {
 } il_guard_fence;
 
 enum il_guard_tx_flags {
-    /* Only reads; the fences are still shown (and only that is committed). */
+    /* Read only. The fences are still shown, and nothing else is committed. */
     IL_GUARD_READ_ONLY = 1 << 0,
 };
 
@@ -239,14 +238,14 @@ typedef struct il_guard_tx_opts {
     const il_guard_fence *fences; /* shown in key order before the first read, checked at commit */
     size_t                n_fences;
     /* An idempotency key (1 to 255 bytes): recorded in table interlock_done by the same
-     * transaction. If it is recorded already, nothing is done again. Only il_guard_transact(). */
+     * transaction. If it is already recorded, fn is not run. Only il_guard_transact(). */
     const char *once_key;
     uint32_t    flags;     /* enum il_guard_tx_flags */
     uint32_t    tries_max; /* il_guard_transact(): attempts (default 5, at most 20) */
-    /* The longest time from the begin to the commit, with all attempts; 0: no limit. Then a
+    /* Maximum time from the begin to the commit, with all attempts; 0 = no limit. After it a
      * statement in progress is cancelled and the transaction fails with IL_TIMEOUT; a commit that
-     * was sent is waited for. On the caller's own connection a statement of SQLite runs to its end
-     * first, and one of PostgreSQL leaves the connection in the middle of it: reset it. */
+     * was sent is waited for. On the caller's own connection a running SQLite statement is not
+     * stopped, and on PostgreSQL a statement stays in progress: reset the connection. */
     int64_t        timeout_ms;
     il_guard_stop *stop; /* interrupts it; borrowed until its end; NULL: none */
 } il_guard_tx_opts;
@@ -255,9 +254,9 @@ typedef struct il_guard_tx_opts {
         sizeof(il_guard_tx_opts), NULL, NULL, NULL, 0, NULL, 0, 0, 0, NULL \
     }
 
-/* The work of a transaction. Anything but IL_OK rolls it back; after a deadlock, a serialization
- * failure or a lock timeout it is called again in a new transaction. So it must not have other
- * effects. It neither commits nor rolls back. */
+/* The work of a transaction. Any status but IL_OK rolls it back; after a deadlock, a serialization
+ * failure or a lock timeout the function is called again in a new transaction. So it must not have
+ * other effects. It neither commits nor rolls back. */
 typedef il_status il_guard_fn(void *cookie, il_guard_tx *tx, il_error *reterr);
 
 /*
@@ -265,9 +264,9 @@ typedef il_status il_guard_fn(void *cookie, il_guard_tx *tx, il_error *reterr);
  * connection that was lost before the commit are retried as a whole, after a short random pause
  * that grows.
  *
- * If the connection breaks during the commit, its outcome is unknown. With a once_key the
- * transaction is tried again: if it finds its key recorded, *ret_replayed (may be NULL) is 1 and
- * the result IL_OK, without another call of fn. Without one the result is IL_UNKNOWN.
+ * If the connection is lost during the commit, its outcome is unknown. With a once_key the
+ * transaction is tried again: if its key is already recorded, *ret_replayed (may be NULL) is 1 and
+ * the result IL_OK, without another call of fn. Without a once_key the result is IL_UNKNOWN.
  *
  * Returns IL_OK, fn's own status, IL_STALE (a fence), IL_UNKNOWN, IL_STORE, IL_CANCELLED, IL_NOMEM,
  * or the last failure when all attempts are used up.
@@ -276,16 +275,16 @@ IL_API IL_MUST_USE il_status il_guard_transact(il_guard *g, const il_guard_tx_op
                                                il_guard_fn *fn, void *cookie, int *ret_replayed,
                                                il_error *reterr);
 
-/* The same by hand, once. Waits for a free connection for at most lock_timeout_ms. */
+/* Begin one transaction, without retries. Waits at most lock_timeout_ms for a free connection. */
 IL_API IL_MUST_USE il_status il_guard_begin(il_guard *g, const il_guard_tx_opts *opts,
                                             il_guard_tx **ret, il_error *reterr);
-/* Checks the fences and commits. On any result but IL_OK nothing was committed, except IL_UNKNOWN:
- * the connection broke, and the outcome is unknown. Frees tx. */
+/* Checks the fences, commits and frees tx. On any result but IL_OK nothing was committed, except
+ * IL_UNKNOWN: the connection was lost, and the outcome is unknown. */
 IL_API IL_MUST_USE il_status il_guard_commit(il_guard_tx *tx, il_error *reterr);
 IL_API void                  il_guard_rollback(il_guard_tx *tx); /* accepts NULL */
 
-/* Run fn in a savepoint. If it fails, what it did is undone, its status is returned, and the
- * transaction goes on. Rows that it locked are no longer held. Can be nested. */
+/* Run fn in a savepoint. If it fails, its changes are undone, its status is returned, and the
+ * transaction continues. Rows that it locked are no longer held. Can be nested. */
 IL_API IL_MUST_USE il_status il_guard_try(il_guard_tx *tx, il_guard_fn *fn, void *cookie,
                                           il_error *reterr);
 
@@ -301,12 +300,12 @@ typedef struct il_guard_row {
     const char *const    *names;
     const il_guard_value *values;
 } il_guard_row;
-/* Rows live for the call, which must not use the transaction. 0: no more rows wanted. */
+/* Rows live for the call, which must not use the transaction. Return 0 to stop. */
 typedef int il_guard_row_fn(void *cookie, const il_guard_row *row);
 
 enum il_guard_query_flags {
     IL_GUARD_AS_TEXT =
-        1 << 0, /* give every value that is not NULL as TEXT, as the database prints it */
+        1 << 0, /* return every value that is not NULL as TEXT, as the database prints it */
 };
 
 typedef struct il_guard_query {
@@ -325,7 +324,7 @@ typedef struct il_guard_query {
  * IL_OK; IL_UNIQUE, IL_CHECK (also NOT NULL), IL_FOREIGN_KEY: a constraint, named in
  * reterr->constraint where the database gives its name; IL_SERIALIZATION, IL_DEADLOCK, IL_TIMEOUT
  * (the wait for a lock, or the statement, took too long); IL_STALE: refused by the guard of a table
- * (`interlock guard`); IL_INVAL: the database refuses it for another reason.
+ * (`interlock guard`); IL_INVAL: refused by the database for another reason.
  */
 IL_API IL_MUST_USE il_status il_guard_exec(il_guard_tx *tx, const il_guard_query *query,
                                            int64_t *ret_n_changed, il_error *reterr);
@@ -335,8 +334,8 @@ IL_API IL_MUST_USE il_status il_guard_exec(il_guard_tx *tx, const il_guard_query
  *
  * Every call that locks a row names its class (entity). The rank of the class must not be smaller
  * than that of any row that this transaction holds, and among rows of one rank the table and
- * primary key must grow: otherwise IL_ORDER, naming both places in the code. So must a class that
- * has no rank. A row that is already held is no violation, whichever key it was asked for by.
+ * primary key must grow: otherwise IL_ORDER, naming both places in the code. A class without a rank
+ * is IL_ORDER, too. Locking a row that is already held is never a violation, by whichever key.
  *
  * PostgreSQL: FOR NO KEY UPDATE, so that foreign keys can still refer to the row. SQLite: a
  * transaction has the file's write lock from its begin; the first lock reports the wait for it.
@@ -366,15 +365,15 @@ typedef struct il_guard_target {
  * IL_ORDER, IL_INVAL (several rows match; no primary key), and as il_guard_exec(). */
 IL_API IL_MUST_USE il_status il_guard_lock(il_guard_tx *tx, const il_guard_target *row,
                                            il_guard_id *ret_id, il_error *reterr);
-/* Lock one row, then run a query that reads: what il_guard_lock() and il_guard_exec() do, in one
- * round trip where the row is not held yet and the database is PostgreSQL. The query sees what was
- * committed before the lock was granted. It must not write: it may run although there is no such
- * row (IL_NOT_FOUND; none of its rows is given then), and twice. */
+/* Lock one row, then run a query that reads: il_guard_lock() and il_guard_exec(), on PostgreSQL in
+ * one round trip if the row is not held yet. The query sees all changes committed before the lock
+ * was granted. It must not write: it may run twice, or although the row does not exist
+ * (IL_NOT_FOUND; no rows are passed on). */
 IL_API IL_MUST_USE il_status il_guard_lock_read(il_guard_tx *tx, const il_guard_target *row,
                                                 const il_guard_query *query, il_error *reterr);
 /* Lock all rows whose `column` has one of the values, in the order of their primary keys.
- * row->key are further conditions (n_key may be 0). A NULL matches nothing here. *ret_n: how many
- * were found. */
+ * row->key are further conditions (n_key may be 0). A NULL matches nothing here. *ret_n: number of
+ * rows found. */
 IL_API IL_MUST_USE il_status il_guard_lock_many(il_guard_tx *tx, const il_guard_target *row,
                                                 const char *column, const il_guard_value *values,
                                                 size_t n_values, size_t *ret_n, il_error *reterr);
@@ -390,9 +389,9 @@ IL_API IL_MUST_USE il_status il_guard_add(il_guard_tx *tx, const il_guard_target
                                           const char *column, int64_t delta, const int64_t *min,
                                           int64_t *ret_value, il_error *reterr);
 
-/* Change a column from one value to another. IL_STATE: it had another value, which the error names
- * and *ret_found (may be NULL; lives until the end of the transaction) is. IL_NOT_FOUND: no such
- * row. Both are answers. */
+/* Change a column from one value to another. IL_STATE: it had another value; the error names it and
+ * *ret_found (may be NULL; valid until the end of the transaction) receives it. IL_NOT_FOUND: no
+ * such row. Both are answers. */
 IL_API IL_MUST_USE il_status il_guard_transition(il_guard_tx *tx, const il_guard_target *row,
                                                  const char *column, il_guard_value from,
                                                  il_guard_value to, il_guard_value *ret_found,
@@ -406,14 +405,14 @@ IL_API IL_MUST_USE il_status il_guard_set_json(il_guard_tx *tx, const il_guard_t
 
 typedef enum il_guard_aggregate {
     IL_GUARD_COUNT           = 0,
-    IL_GUARD_SUM             = 1, /* 0 without rows; NULLs are left out */
+    IL_GUARD_SUM             = 1, /* 0 without rows; NULLs are ignored */
     IL_GUARD_MIN             = 2, /* NULL without rows */
     IL_GUARD_MAX             = 3,
     IL_GUARD_AGGREGATE_COUNT = 4
 } il_guard_aggregate;
 
-/* What an aggregate is computed from: rows of `table` whose `parent` column equals the primary key
- * of the row (which must have one column), and which match all of `where`. */
+/* The rows of an aggregate: those of `table` whose `parent` column equals the primary key of the
+ * row (which must have one column), and which match all of `where`. */
 typedef struct il_guard_children {
     il_guard_aggregate     aggregate;
     const char            *table;
@@ -438,8 +437,8 @@ IL_API IL_MUST_USE il_status il_guard_recompute(il_guard_tx *tx, const il_guard_
 /*
  * Insert a row, in a savepoint. If a row with the same values in the columns `unique` exists,
  * *ret_inserted is 0 and *ret_id the existing row's primary key: an answer. New rows have no rank;
- * they are not locked for others, as nobody else can see them. IL_UNIQUE: another unique constraint
- * is violated; the transaction goes on. ret_inserted and ret_id may be NULL.
+ * they need no lock, because no other transaction can see them. IL_UNIQUE: another unique
+ * constraint is violated; the transaction continues. ret_inserted and ret_id may be NULL.
  */
 IL_API IL_MUST_USE il_status il_guard_insert_or_get(il_guard_tx *tx, const char *table,
                                                     const il_guard_column *columns,
@@ -459,8 +458,8 @@ IL_API IL_MUST_USE il_status il_guard_require_constraint(il_guard_tx *tx, const 
 /* ------------------------------------------------------------------------------------------------
  * Advisory locks of PostgreSQL in this database, for fleets in which some programs use only those:
  * as il_advisory_take() and il_advisory_take_id(), with their check, descriptor and release. Only
- * for a handle that was opened with a postgres:// URL, else IL_INVAL. It uses a connection of its
- * own, which does not count against conns_max.
+ * for a handle that was opened with a postgres:// URL, else IL_INVAL. Each uses a separate
+ * connection, which does not count against conns_max.
  */
 IL_API IL_MUST_USE il_status il_guard_advisory_take(il_guard *g, const char *key, il_advisory **ret,
                                                     il_error *reterr);

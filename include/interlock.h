@@ -49,7 +49,7 @@ extern "C" {
 #define IL_BATCH_OPS_MAX 4096       /* ops in one il_apply() */
 #define IL_PAGE_ITEMS_MAX 1000      /* items in one listing page */
 #define IL_RESULT_BYTES_MAX 8388608 /* bytes of the results of one il_apply(): 8 MiB */
-#define IL_COUNT_MAX 1000           /* waiters of a key, workers of a queue: counted up to here */
+#define IL_COUNT_MAX 1000           /* counts of waiters and workers stop here */
 #define IL_PAGE_ITEMS_DEFAULT 100
 #define IL_FOREVER (-1)             /* wait_ms: no deadline */
 #define IL_ID_BYTES_MAX 64          /* bytes of the id of a run or job; a UUID has 36 */
@@ -91,8 +91,8 @@ extern "C" {
     X(FULL,      14, "STORE_FULL",           507, 69, 1, "the store has no space left")                            \
     X(CORRUPT,   15, "STORE_CORRUPT",        500, 69, 0, "the stored state is damaged")                            \
     X(NEWER,     16, "STORE_NEWER",          500, 69, 0, "the store was written by a newer version")               \
-    X(LIMIT,     17, "LIMIT_EXCEEDED",       429, 75, 1, "a limit is reached")                                     \
-    X(DUPLICATE, 18, "DUPLICATE",            200,  0, 0, "it already exists")                                      \
+    X(LIMIT,     17, "LIMIT_EXCEEDED",       429, 75, 1, "a limit has been reached")                               \
+    X(DUPLICATE, 18, "DUPLICATE",            200,  0, 0, "already exists")                                         \
     X(EMPTY,     19, "EMPTY",                204,  1, 1, "no job is due")                                          \
     X(BUSY,      20, "IN_PROGRESS",          409, 75, 1, "the first request with this key is still running")       \
     X(REPLAY,    21, "REPLAY",               200,  0, 0, "already answered; this is the stored response")          \
@@ -103,10 +103,11 @@ extern "C" {
     X(NOT_FOUND, 26, "NOT_FOUND",            404,  1, 0, "not found")                                              \
     X(STATE,     27, "WRONG_STATE",          409,  1, 0, "not allowed in the current state")                       \
     X(UNIQUE,    28, "UNIQUE_VIOLATION",     409,  1, 0, "a row with these values exists")                         \
-    X(CHECK,     29, "CHECK_VIOLATION",      422, 65, 0, "a check constraint refuses the row")                     \
-    X(FOREIGN_KEY, 30, "FOREIGN_KEY_VIOLATION", 409, 1, 0, "a foreign key refuses the change")                     \
-    X(SERIALIZATION, 31, "SERIALIZATION_FAILURE", 409, 75, 1, "undone because of a concurrent transaction")        \
-    X(UNKNOWN,   32, "OUTCOME_UNKNOWN",      503, 69, 0, "the connection broke during the commit")
+    X(CHECK,     29, "CHECK_VIOLATION",      422, 65, 0, "the row violates a check constraint")                    \
+    X(FOREIGN_KEY, 30, "FOREIGN_KEY_VIOLATION", 409, 1, 0, "the change violates a foreign key")                    \
+    X(SERIALIZATION, 31, "SERIALIZATION_FAILURE", 409, 75, 1, "rolled back because of a concurrent transaction")   \
+    X(UNKNOWN,   32, "OUTCOME_UNKNOWN",      503, 69, 0,                                                           \
+      "connection lost during the commit; outcome unknown")
 /* clang-format on */
 
 typedef enum il_status {
@@ -174,15 +175,15 @@ typedef struct il_lease_info {
     uint32_t       n_waiters; /* waiters of this key, counted up to IL_COUNT_MAX */
     int64_t        ttl_ms;
     int64_t        age_ms; /* time since the grant or since the waiter queued, in lease time */
-    int64_t remaining_ms;  /* time until expiry, or until the waiter's deadline (IL_FOREVER) */
-    /* time since the last renewal (or the grant); for a waiter, since it was last heard of */
+    int64_t        remaining_ms; /* time until expiry or the waiter's deadline; IL_FOREVER = none */
+    /* time since the last renewal (or the grant); of a waiter, since its last sign of life */
     int64_t renewed_ms;
     /* the same as age_ms and remaining_ms, on the wall clock of the caller: */
     int64_t acquired_at_ms;
     int64_t expires_at_ms; /* ms since 1970, for display */
 } il_lease_info;
 
-enum il_edge_flags {           /* ranks: those of the handle, or of the server behind it */
+enum il_edge_flags {           /* ranks are those of the handle, or of the server it uses */
     IL_EDGE_INVERTED = 1 << 0, /* on a cycle of learned edges and declared ranks: can deadlock */
     IL_EDGE_DECLARED = 1 << 1, /* the declared ranks require this order */
 };
@@ -193,28 +194,28 @@ typedef struct il_edge_info {
     const char *tenant;
     const char *from;
     const char *to;
-    const char *from_place; /* of the two acquires when it was learned; "" when none was given */
+    const char *from_place; /* places of the two acquires that taught the edge; "" = not given */
     const char *to_place;
     uint32_t    flags; /* enum il_edge_flags */
 } il_edge_info;
 
 typedef enum il_event_kind {
     IL_EVENT_NONE       = 0,
-    IL_EVENT_EXPIRED    = 1, /* a lease ended without a sign of life from its holder */
+    IL_EVENT_EXPIRED    = 1, /* a lease expired because it was not renewed */
     IL_EVENT_BROKEN     = 2, /* an operator broke a lease */
-    IL_EVENT_REFUSED    = 3, /* callers were told that the key is held */
+    IL_EVENT_REFUSED    = 3, /* callers were refused because the key was held */
     IL_EVENT_KIND_COUNT = 4
 } il_event_kind;
 
-/* What happened to a key. The strings live as long as the op that returned them; of a meta, the
- * first 2,000 characters are kept. */
+/* What happened to a key. The strings live as long as the op that returned them. A meta is cut to
+ * 2,000 characters. */
 typedef struct il_event_info {
     const char   *tenant;
     const char   *key;
-    const char   *holder; /* of the lease: the one that ended; REFUSED: in the way; "" = unknown */
-    const char   *meta;   /* of that lease; REFUSED: the caller's */
-    const char   *other;  /* BROKEN: who broke it; REFUSED: meta of the lease in the way */
-    const char   *reason; /* BROKEN: why; REFUSED: what the caller did then */
+    const char   *holder; /* of the ended lease; REFUSED: of the conflicting lease; "" = unknown */
+    const char   *meta;   /* of the ended lease; REFUSED: of the caller */
+    const char   *other;  /* BROKEN: who broke it; REFUSED: meta of the conflicting lease */
+    const char   *reason; /* BROKEN: why; REFUSED: what the caller did next */
     il_event_kind kind;
     uint32_t      count;       /* REFUSED: how many times; else 1 */
     uint64_t      fence;       /* of the lease; 0 = unknown */
@@ -238,7 +239,7 @@ typedef struct il_event_info {
     X(CHECK_FENCE, 7, "check_fence", 0, "check that a fence is the current one of its key")                        \
     X(SWEEP,       8, "sweep",       1, "run one bounded recovery pass")                                           \
     X(RUN_START,   9, "run_start",   1, "start a run and acquire its key, or apply the conflict policy")           \
-    X(RUN_STAGE,  10, "run_stage",   1, "report stage, progress and output of a run; does not renew its lease")     \
+    X(RUN_STAGE,  10, "run_stage",   1, "report stage, progress and output of a run; does not renew its lease")    \
     X(RUN_FINISH, 11, "run_finish",  1, "finish a run and release its lease")                                      \
     X(RUN_CANCEL, 12, "run_cancel",  1, "cancel a pending run, or ask a running one to stop")                      \
     X(RUN_GET,    13, "run_get",     0, "show a run")                                                              \
@@ -274,7 +275,7 @@ typedef struct il_event_info {
     X(CACHE_STATS, 43, "cache_stats", 0, "count cached values by key prefix")                                      \
     X(USAGE,      44, "usage",       0, "add up what a tenant stores, one page of rows at a time")                 \
     X(ORDER_LIST, 45, "order_list",  0, "list the learned lock order")                                             \
-    X(REFUSED,    46, "refused",     1, "report that callers were refused a key, for its history")                 \
+    X(REFUSED,    46, "refused",     1, "record in a key's history that callers were refused")                     \
     X(HISTORY,    47, "history",     0, "list what happened to a key, newest first")
 /* clang-format on */
 
@@ -302,8 +303,9 @@ enum il_op_flags {
     IL_DROP_STALE     = 1 << 9, /* CACHE_DROP: keep the value as stale for the rest of its grace */
     /* RUN_STAGE, RUN_FINISH: `log` starts at `offset`; bytes already stored are skipped, so that a
      * repeated op writes nothing twice. Without this flag `log` is always appended. */
-    IL_LOG_AT      = 1 << 10,
-    IL_CLAIM_LEAVE = 1 << 11, /* JOB_CLAIM: the worker has gone: claim nothing, forget it; EMPTY */
+    IL_LOG_AT = 1 << 10,
+    /* JOB_CLAIM: the worker is exiting: claim nothing and forget it; status EMPTY */
+    IL_CLAIM_LEAVE = 1 << 11,
 };
 
 enum il_out_flags {
@@ -414,7 +416,7 @@ typedef struct il_run_in {
     uint32_t     day_max;  /* ... and runs started since midnight UTC; 0 = no limit */
     /* RUN_START: maximum starts of the class per minute, including those that start no run */
     uint32_t minute_max;
-    uint32_t hour_max; /* ... and per hour; only starts with a limit count; 0 = no limit */
+    uint32_t hour_max; /* ... and per hour; 0 = no limit. Starts without a limit do not count. */
 } il_run_in;
 
 /* ---- idempotency ----------------------------------------------------------------------------- */
@@ -474,33 +476,34 @@ typedef struct il_job_info {
     int32_t      priority;
     uint32_t     attempt; /* number of claims so far */
     uint32_t     max_attempts;
-    int32_t      progress;                                        /* percent; -1 = unknown */
-    uint32_t     cancelled;                                       /* its worker was asked to stop */
-    uint32_t     is_parent;                                       /* then: */
-    uint32_t n_children, n_children_completed, n_children_failed; /* counted from the children */
-    uint64_t token;        /* of the last attempt; 0 = never claimed */
-    uint64_t seq;          /* sequence number of the push in the store */
-    int64_t  remaining_ms; /* RUNNING: time until the claim expires, in lease time; else 0 */
-    int64_t  run_at_ms;    /* wall clock, ms since 1970; 0 = not yet */
-    int64_t  created_at_ms;
-    int64_t  started_at_ms; /* of the last attempt */
-    int64_t  updated_at_ms;
-    int64_t  completed_at_ms;
+    int32_t      progress;  /* percent; -1 = unknown */
+    uint32_t     cancelled; /* its worker was asked to stop */
+    uint32_t     is_parent; /* 1 = a parent; the next three count its children */
+    uint32_t     n_children, n_children_completed, n_children_failed;
+    uint64_t     token;        /* of the last attempt; 0 = never claimed */
+    uint64_t     seq;          /* sequence number of the push in the store */
+    int64_t      remaining_ms; /* RUNNING: time until the claim expires, in lease time; else 0 */
+    int64_t      run_at_ms;    /* wall clock, ms since 1970; 0 = not yet */
+    int64_t      created_at_ms;
+    int64_t      started_at_ms; /* of the last attempt */
+    int64_t      updated_at_ms;
+    int64_t      completed_at_ms;
 } il_job_info;
 
 /* JOB_*. op.key: queue (PUSH, CLAIM, LIST, PURGE); op.holder: worker (CLAIM); op.fence: token. */
 typedef struct il_job_in {
-    /* JOB_PUSH: id of the job, chosen by the caller (il_uuid()); JOB_CLAIM: id of the claim, a new
-     * one for each */
+    /* JOB_PUSH: id of the job, chosen by the caller (il_uuid()). JOB_CLAIM: id of the claim, a new
+     * one for each claim. */
     const char *id;
     const void *data; /* JOB_PUSH: payload; JOB_FINISH: result */
     size_t      data_bytes;
     const char *group; /* JOB_PUSH: at most group_limit jobs of a group run at once */
-    const char
-           *unique_key; /* JOB_PUSH: another push is a DUPLICATE while the first job is live … */
-    int64_t unique_for_ms;  /* … or for this long after its push */
+    /* JOB_PUSH: a push with the unique key of a live job is a DUPLICATE. */
+    const char *unique_key;
+    /* JOB_PUSH: it is also one for this long after the push of that job, live or not. */
+    int64_t     unique_for_ms;
     const char *parent;     /* JOB_PUSH: id of the parent */
-    uint32_t    n_children; /* JOB_PUSH of a parent: number of children; 0 = until JOB_SEAL */
+    uint32_t    n_children; /* JOB_PUSH of a parent: number of children; 0 = open until JOB_SEAL */
     int32_t     priority;   /* JOB_PUSH: lower numbers come first */
     int64_t     delay_ms;  /* JOB_PUSH, JOB_SNOOZE; JOB_FAIL: until the next attempt, 0 = backoff */
     int64_t     run_at_ms; /* JOB_PUSH: instead of a delay, on the wall clock; 0 = none */
@@ -527,8 +530,8 @@ typedef struct il_queue_opts {
     int64_t backoff_ms;     /* delay before the first retry, doubled each time; default 1 s */
     int64_t backoff_max_ms; /* default 1 h */
     int32_t group_limit;    /* maximum running jobs per group; default -1, no limit */
-    int32_t rate_n;         /* maximum claims, up to 10,000 … ; default -1, no limit */
-    int64_t rate_ms;        /* … within any period of this length; default 1 s */
+    int32_t rate_n;         /* maximum claims per period, at most 10,000; default -1, no limit */
+    int64_t rate_ms;        /* length of the period, which may start at any time; default 1 s */
     int64_t keep_ms;        /* of completed and cancelled jobs; default 7 days */
     int64_t keep_failed_ms; /* of failed jobs; default 30 days */
     /* pessimistic, IL_CLAIM_SILENT: timeout since the last update; default 300 s */
@@ -604,7 +607,7 @@ typedef struct il_cache_in {
     int32_t  code; /* CACHE_FILL, negative: why there is no value */
 } il_cache_in;
 
-typedef struct il_cache_info { /* of one page of keys; the pages add up */
+typedef struct il_cache_info { /* of one page of keys; add up the pages */
     uint64_t n_entries;        /* with a usable value */
     uint64_t n_bytes;          /* of their values */
     uint64_t n_fresh;
@@ -613,9 +616,9 @@ typedef struct il_cache_info { /* of one page of keys; the pages add up */
     uint64_t n_building;
 } il_cache_info;
 
-typedef struct il_usage_info { /* of one page of rows; the pages add up */
+typedef struct il_usage_info { /* of one page of rows; add up the pages */
     uint64_t n_rows;           /* cached values, idempotency keys, jobs, runs */
-    uint64_t n_bytes; /* of their names, values, answers, payloads, results, logs and meta */
+    uint64_t n_bytes; /* of their names, values, responses, payloads, results, logs and meta */
 } il_usage_info;
 
 typedef struct il_lock_in { /* ACQUIRE. RENEW uses ttl_ms, BREAK uses reason */
@@ -629,14 +632,14 @@ typedef struct il_lock_in { /* ACQUIRE. RENEW uses ttl_ms, BREAK uses reason */
     const char *reason; /* BREAK: why; required */
 } il_lock_in;
 
-/* REFUSED; `holder` and `fence` are those of the lease in the way; NULL and 0 = unknown */
+/* REFUSED. `holder` and `fence` are those of the conflicting lease; NULL and 0 = unknown. */
 typedef struct il_refused_in {
     /* who was refused, without a process id: refusals with the same meta are merged */
     const char *meta;
-    const char *other;   /* meta of the lease in the way; NULL = unknown */
-    const char *reason;  /* what the caller did then; NULL = unknown */
-    int64_t     span_ms; /* from the first of them to the last, which is now */
-    int64_t     held_ms; /* how long the lease in the way had been held; 0 = unknown */
+    const char *other;   /* meta of the conflicting lease; NULL = unknown */
+    const char *reason;  /* what the caller did next; NULL = unknown */
+    int64_t     span_ms; /* time from the first refusal to the last; the last is now */
+    int64_t     held_ms; /* how long the conflicting lease had been held; 0 = unknown */
     uint32_t    count;   /* 0 = 1 */
 } il_refused_in;
 
@@ -670,14 +673,14 @@ typedef struct il_op_out {
     uint32_t position; /* QUEUED: 1 = next */
     uint64_t fence;    /* of the lease, or the token; else the newest of the key, 0 = none */
     uint64_t ticket;   /* QUEUED */
-    /* OK: time until expiry; QUEUED: until the wait ends; see src/core/README.md */
+    /* OK: until expiry; QUEUED: until the wait ends; LIMIT, EMPTY, BUSY: until a retry may help */
     int64_t              remaining_ms;
     const il_lease_info *items; /* HELD: the conflicting lease; GET, LIST: the leases */
     size_t               n_items;
     /* listings, CACHE_STATS, USAGE: cursor of the next page, NULL on the last page. A page may be
      * short or even empty and still have a next one: the work of one call is bounded. */
     const char          *next;
-    const char          *detail; /* a sentence: the cycle, the edge, or what is wrong; or NULL */
+    const char          *detail; /* the cycle, the edge or the reason, as a sentence; or NULL */
     il_sweep_out         sweep;
     const il_run_info   *runs; /* RUN_*: the run; DUPLICATE, HELD: the conflicting run */
     size_t               n_runs;
@@ -734,7 +737,7 @@ typedef struct il_op {
         uint16_t tenant, key, holder, root;
     } n_bytes;           /* internal: lengths of the names */
     uint64_t bytes_left; /* internal: size limit of a claim or GET; 0 = the default */
-    int64_t  poll_ms;    /* internal: how long a server holds the request open */
+    int64_t  poll_ms;    /* internal: maximum time for which a server holds the request open */
     uint64_t is_wide;    /* internal: `out` may have results behind `sweep` */
     uint64_t reserved[3];
 } il_op;
@@ -789,16 +792,15 @@ enum il_open_flags {
  * `redis://…` (docs/LIBRARY.md). opts may be NULL. On IL_OK *ret is a handle that the caller closes
  * with il_close().
  *
- * If url is NULL, this opens what the command `interlock` would. Later wins: the default, a SQLite
- * file `interlock/interlock.db` in the user's state folder; /etc/interlock/config.yml;
- * $XDG_CONFIG_HOME/interlock/config.yml; the file $INTERLOCK_CONFIG; the environment
- * ($INTERLOCK_STORE, $INTERLOCK_SERVER, $INTERLOCK_TENANT, $INTERLOCK_STORE_TIMEOUT,
- * $INTERLOCK_RANKS). tenant, ranks and timeout_ms of opts win over all of these; other keys in a
- * file are ignored. The folder of the default store is created, unless IL_OPEN_EXISTING. A value
- * or a file that is wrong or unreadable is IL_INVAL, with the file, line and key or the variable in
- * the message, and nothing is opened, whichever value would win. Reading a file needs libyaml,
- * which is loaded; IL_STORE if it is missing. Reads the environment: no thread may change it
- * meanwhile.
+ * If url is NULL, this opens the store that the command `interlock` would open. Sources, each
+ * overriding those before it: the default, a SQLite file `interlock/interlock.db` in the user's
+ * state folder; /etc/interlock/config.yml; $XDG_CONFIG_HOME/interlock/config.yml; the file
+ * $INTERLOCK_CONFIG; the environment ($INTERLOCK_STORE, $INTERLOCK_SERVER, $INTERLOCK_TENANT,
+ * $INTERLOCK_STORE_TIMEOUT, $INTERLOCK_RANKS); tenant, ranks and timeout_ms of opts. Other keys in
+ * a file are ignored. The folder of the default store is created, unless IL_OPEN_EXISTING is set.
+ * Any invalid value or unreadable file is IL_INVAL, even if a later source overrides it; the
+ * message names the file, line and key, or the variable. Reading a file loads libyaml (IL_STORE if
+ * it is missing). No other thread may change the environment during the call.
  *
  * Returns IL_OK, IL_INVAL (bad URL, option or configuration), IL_STORE, IL_FULL, IL_CORRUPT,
  * IL_NEWER, IL_NOMEM.
@@ -824,8 +826,8 @@ IL_API void il_close(il *h);
  * is left, the remaining ops are not applied and get IL_LIMIT: apply them in another call. A
  * claim stops before the limit, with at least one job. A single listing is limited by its page.
  *
- * IL_OK: every op has its own status and is as durable as the engine promises. Anything else: the
- * outcome of every op is unknown; it is safe to repeat all of them unchanged.
+ * IL_OK: every op has its own status and is as durable as the engine promises. Any other status:
+ * the outcome of every op is unknown; it is safe to repeat all of them unchanged.
  * IL_INVAL (n out of range) changes nothing. An invalid op gets IL_INVAL in its own status and does
  * not affect the others. Never waits for a key: an ACQUIRE that must wait is QUEUED.
  */
@@ -898,7 +900,8 @@ typedef struct il_acquire_opts {
 IL_API IL_MUST_USE il_status il_acquire(il *h, const char *key, const il_acquire_opts *opts,
                                         il_lease **ret, il_error *reterr);
 
-/* Renew now, apart from the automatic renewals. IL_OK, IL_LOST; or IL_STORE: outcome unknown. */
+/* Renew now, in addition to the automatic renewals. IL_OK, IL_LOST, or IL_STORE (outcome
+ * unknown). */
 IL_API IL_MUST_USE il_status il_lease_renew(il_lease *lease, il_error *reterr);
 
 /* Release the lease. IL_OK also when repeated; IL_LOST if it had already ended. Whatever is
@@ -945,7 +948,7 @@ IL_API IL_MUST_USE il_status il_get(il *h, const char *key, il_op *op, il_error 
 IL_API IL_MUST_USE il_status il_list(il *h, const char *prefix, const char *cursor, uint32_t limit,
                                      uint32_t flags, il_op *op, il_error *reterr);
 
-/* ---- runs: executions of which a key has at most one at a time ------------------------------- */
+/* ---- runs: at most one execution per key at a time ------------------------------------------- */
 typedef struct il_run il_run;
 
 typedef struct il_run_opts {
@@ -991,9 +994,9 @@ IL_API IL_MUST_USE il_status il_run_start(il *h, const char *key, const il_run_o
                                           il_run **ret, il_op *op, il_error *reterr);
 
 /* Report stage (NULL = unchanged), progress (-1 = unchanged) and output, which is appended to the
- * run's log. IL_OK, IL_STALE (the run has already ended), or IL_STORE and similar: then the call
- * may be repeated, also with further output appended, and nothing is written twice. Only this
- * il_run may write to the log. */
+ * run's log. IL_OK or IL_STALE (the run has already ended). On IL_STORE and similar, repeat the
+ * call, with more output appended if needed; nothing is written twice. Only this il_run may write
+ * to the log. */
 IL_API IL_MUST_USE il_status il_run_stage(il_run *run, const char *stage, int32_t progress,
                                           const void *log, size_t log_bytes, il_error *reterr);
 
@@ -1036,7 +1039,7 @@ typedef struct il_once_opts {
     }
 
 /*
- * Begin work that must happen once per `key`. IL_OK: do it, then call il_once_finish() (or
+ * Begin work that must happen once per `key`. IL_OK: do the work, then call il_once_finish() (or
  * il_once_abandon()) and il_once_free(). IL_REPLAY: it was already done; op->out.value and
  * op->out.code are the response.
  * IL_BUSY: the first attempt is still running (after wait_ms). IL_MISMATCH: the key was used for
@@ -1103,8 +1106,8 @@ typedef struct il_claim_opts {
 /*
  * Claim up to opts->limit jobs into ret[]; heartbeats are sent in the background until a job is
  * finished or freed. IL_OK with *ret_n >= 1, IL_EMPTY (also after wait_ms), IL_NOT_FOUND (no such
- * queue), IL_CANCELLED. Jobs for which memory or descriptors are lacking are returned to the queue;
- * IL_NOMEM if that was all of them.
+ * queue), IL_CANCELLED. Jobs that cannot be held for lack of memory or descriptors are returned to
+ * the queue; IL_NOMEM if no job is left.
  */
 IL_API IL_MUST_USE il_status il_claim(il *h, const char *queue, const il_claim_opts *opts,
                                       il_job **ret, size_t *ret_n, il_error *reterr);
@@ -1155,7 +1158,7 @@ IL_API IL_MUST_USE il_status il_build_fill(il_build *build, const void *value, s
 IL_API il_status             il_build_abandon(il_build *build, il_error *reterr);
 IL_API void                  il_build_free(il_build *build);
 IL_API const il_lease       *il_build_lease(const il_build *build);
-/* Invalidate a value. flags: IL_DROP_STALE. IL_OK also if there is none. */
+/* Invalidate a value. flags: IL_DROP_STALE. IL_OK also if it does not exist. */
 IL_API IL_MUST_USE il_status il_cache_drop(il *h, const char *key, uint32_t flags,
                                            il_error *reterr);
 
@@ -1169,22 +1172,23 @@ typedef struct il_tx il_tx;
 /*
  * Begin a write transaction on `db`, the caller's own connection to the store's own file (opened
  * with SQLITE_OPEN_FULLMUTEX, the default), under the store's lock. Until il_tx_commit() or
- * il_tx_rollback() the caller uses `db` for its statements, savepoints too; every other writer of
- * the store waits, so it is rolled back after 1 s, by a thread of the library, whatever its owner
- * does: a statement that runs is interrupted, and what the connection tries to write after that
- * fails. Only il_tx_commit() commits. For that its commit, rollback and WAL hooks are taken until
- * the end; and from now on it makes no checkpoints of its own. While it is open this thread must
- * not use the handle. Returns IL_OK, IL_INVAL (not the file of this store, not such a connection,
- * or a transaction is open on it), IL_STORE and kin.
+ * il_tx_rollback() the caller uses `db` for its statements and savepoints. Every other writer of
+ * the store waits meanwhile, so a thread of the library rolls the transaction back after 1 s: a
+ * running statement is interrupted, and later writes fail. Only il_tx_commit() commits: until the
+ * end of the transaction it takes over the connection's commit, rollback and WAL hooks. Automatic
+ * checkpoints stay off on the connection from then on. While the transaction is open, this thread
+ * must not use the handle. Returns IL_OK, IL_INVAL (not the file of this store, not such a
+ * connection, or a transaction is open on it), IL_STORE and similar.
  */
 IL_API IL_MUST_USE il_status il_tx_begin(il *h, struct sqlite3 *db, il_tx **ret, il_error *reterr);
-/* Apply JOB_PUSH, JOB_FINISH and CHECK_FENCE ops in it, all of them or, on failure, none. Others
- * are refused with IL_INVAL in their own status. IL_OK, IL_TIMEOUT (it was open for too long),
- * IL_STATE (a statement of the caller has ended it), IL_STORE and kin. */
+/* Apply JOB_PUSH, JOB_FINISH and CHECK_FENCE ops in the transaction, all of them or, on failure,
+ * none. Other ops are refused with IL_INVAL in their own status. IL_OK, IL_TIMEOUT (the transaction
+ * was open for too long), IL_STATE (a statement of the caller has ended it), IL_STORE and
+ * similar. */
 IL_API IL_MUST_USE il_status il_tx_apply(il_tx *tx, il_op *ops, size_t n, il_error *reterr);
-/* Both end the transaction and free tx, whatever is returned. Workers that wait for a pushed job
- * are woken by the commit, which is as durable as the connection's PRAGMA synchronous says (FULL by
- * default). Anything but IL_OK (as of il_tx_apply()): nothing of it stays. */
+/* Both end the transaction and free tx, whatever is returned. The commit wakes workers that wait
+ * for a pushed job; it is as durable as the connection's PRAGMA synchronous says (FULL by default).
+ * On any other status than IL_OK (those of il_tx_apply()), nothing of the transaction remains. */
 IL_API IL_MUST_USE il_status il_tx_commit(il_tx *tx, il_error *reterr);
 IL_API void                  il_tx_rollback(il_tx *tx);
 
@@ -1198,8 +1202,9 @@ typedef struct il_advisory il_advisory;
 /*
  * Take the advisory lock of a key, whose id is the first 8 bytes of SHA-256(key), big-endian, mod
  * 2^31, or the one with the given id. It is taken with pg_try_advisory_xact_lock() in a transaction
- * that does nothing else, on a connection of its own, and held until il_advisory_release() or until
- * that connection is lost, or 30 s after the process was stopped; release it before il_close().
+ * that does nothing else, on a separate connection. It is held until il_advisory_release(), until
+ * that connection is lost, or until the process has been stopped for 30 s; release it before
+ * il_close().
  * Never waits for the lock. IL_OK, IL_HELD, IL_INVAL (store or key), IL_STORE, IL_NOMEM.
  */
 IL_API IL_MUST_USE il_status il_advisory_take(il *h, const char *key, il_advisory **ret,
@@ -1238,7 +1243,7 @@ typedef struct il_allocator {
 } il_allocator;
 IL_API void il_set_allocator(const il_allocator *allocator);
 
-/* Of the library that is loaded, as IL_VERSION is of this header. */
+/* Version of the loaded library; IL_VERSION is that of this header. */
 IL_API const char *il_version(void);
 
 #ifdef __cplusplus

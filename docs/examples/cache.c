@@ -28,7 +28,7 @@ get(il *store, const char *key, int works, char *value, size_t value_bytes)
     il_op         op   = { .type = IL_OP_NONE };
     il_status     st;
 
-    opts.wait_ms = 10000; /* for somebody else's build */
+    opts.wait_ms = 10000; /* for another caller's build */
     st           = il_cache_lookup(store, key, &opts, &lead, &op, NULL);
     if (st == IL_HIT || st == IL_STALE_HIT) {
         snprintf(value, value_bytes, "%s", (const char *)op.out.value);

@@ -2,6 +2,37 @@
  * base.h: basics used everywhere: checks, scope cleanup, memory, small macros.
  *
  * Knows nothing about locks. Every .c file includes it first, after the system headers.
+ *
+ * Memory and text:
+ *   arena.c    a chain of growing blocks, freed at once
+ *   buf.c      a growable string with a maximum
+ *   parse.c    numbers, durations and times from text; UTF-8
+ *   decimal.c  decimal numbers as scaled integers
+ *   suggest.c  "did you mean"
+ *   error.c    the status table, and filling in an il_error
+ *   id.c       UUIDs
+ *
+ * Containers:
+ *   map.c   a hash table
+ *   hash.c  its hash
+ *   heap.c  a pairing heap
+ *   tree.c  a search tree
+ *
+ * Time:
+ *   clock.c      the clocks of the machine
+ *   time.c       RFC 3339
+ *   zone.c       time zones
+ *   zone_file.c  parses their files
+ *
+ * Between threads and processes:
+ *   mutex.c        mutexes with ranks
+ *   board.c        futex words that waiters sleep on
+ *   ring.c         messages beside the words of a board
+ *   mapped_file.c  mapped memory whose file may be truncated; starting threads
+ *
+ * Other:
+ *   base.c  failed checks, and the allocator hooks
+ *   dl.c    libraries that are loaded on first use
  */
 #ifndef IL_BASE_BASE_H
 #define IL_BASE_BASE_H

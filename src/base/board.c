@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "a futex word has 32 bits");
 
@@ -65,7 +65,7 @@ il__board_init_file(struct il__board *b, int fd, size_t n_bytes)
         errno = err;
         return false;
     }
-    b->mapping   = il__mapping_watch(b->words, b->n_bytes, b->fd, b->spare);
+    b->mapping   = il__mapped_file_watch(b->words, b->n_bytes, b->fd, b->spare);
     void *behind = b->words + IL__BOARD_WORDS;
     if (b->n_bytes == IL__BOARD_FILE_BYTES)
         atomic_init(&b->ring, behind);
@@ -75,7 +75,7 @@ il__board_init_file(struct il__board *b, int fd, size_t n_bytes)
 bool
 il__board_is_cut(const struct il__board *b)
 {
-    return b->mapped && il__mapping_is_lost(b->mapping);
+    return b->mapped && il__mapped_file_is_lost(b->mapping);
 }
 
 void
@@ -84,7 +84,7 @@ il__board_release(struct il__board *b)
     if (b->words == NULL)
         return;
     if (b->mapped) {
-        il__mapping_unwatch(b->mapping);
+        il__mapped_file_unwatch(b->mapping);
         unmap(b);
     } else {
         il__free(b->words);
@@ -203,7 +203,7 @@ il__board_map_again(struct il__board *b, int fd, size_t n_bytes)
     if (old == NULL)
         return false;
     /* Reset before mapping, so that a file truncated again right afterwards is noticed again. */
-    il__mapping_found(b->mapping);
+    il__mapped_file_found(b->mapping);
     bool ok = mmap(b->words, b->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
               MAP_FAILED;
     if (ok) {

@@ -39,14 +39,14 @@
 #define IL__WAKE_JOB "#job"     /* a job's id: it has changed */
 #define IL__WAKE_CACHE "#cache" /* a cache key: filled, or free */
 
-struct il__mapping;
+struct il__mapped_file;
 struct il__ring_cell;
 
 struct il__board {
     _Atomic uint32_t               *words;
     bool                            mapped;
     size_t                          n_bytes; /* of the mapping */
-    struct il__mapping             *mapping; /* of a mapped board, as the next two */
+    struct il__mapped_file         *mapping; /* of a mapped board, as the next two */
     int                             fd;      /* of the file; the number never changes */
     _Atomic uint32_t               *spare;   /* replaces a file that cannot be extended */
     _Atomic(struct il__ring_cell *) ring;    /* owned by ring.c; NULL = none, or not yet */

@@ -19,7 +19,8 @@ il__dl_load(const struct il__dl *dl, void *functions, char *why, size_t n_why)
     for (size_t i = 0; i < dl->n_symbols; i++) {
         void *at = dlsym(library, dl->symbols[i].name);
         if (at == NULL) {
-            (void)snprintf(why, n_why, "%s lacks the symbol %s", dl->soname, dl->symbols[i].name);
+            (void)snprintf(why, n_why, "%s is too old: missing symbol %s", dl->soname,
+                           dl->symbols[i].name);
             return false;
         }
         /* ISO C has no cast from void * to a function pointer. */

@@ -85,7 +85,7 @@ il_parse_duration(const char *text, int64_t *ret_ms, il_error *reterr)
     uint64_t                    total = 0;
 
     if (text == NULL || ret_ms == NULL)
-        return il__error_set(reterr, IL_INVAL, "no duration given");
+        return il__error_set(reterr, IL_INVAL, "text and ret_ms must not be NULL");
     if (strcmp(text, "forever") == 0) {
         *ret_ms = IL_FOREVER;
         return IL_OK;

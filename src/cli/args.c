@@ -46,8 +46,8 @@ store_value(struct parser *p, const struct cli_option *option, const char *text)
     if (option->spec.type != CLI_EACH)
         return IL_OK;
     if (p->args->n_each == CLI_EACH_MAX)
-        return il__error_set(p->reterr, IL_INVAL, "%s--%s was given too often", where(p),
-                             option->name);
+        return il__error_set(p->reterr, IL_INVAL, "%s--%s given more than %d times", where(p),
+                             option->name, CLI_EACH_MAX);
     p->args->each[p->args->n_each].option = (enum cli_option_id)(option - il__cli_options);
     p->args->each[p->args->n_each++].text = text;
     return IL_OK;
@@ -187,9 +187,15 @@ il__cli_args_init(struct cli_args *args)
     }
 }
 
-il_status
-il__cli_args_parse(struct cli_args *args, const struct cli_command *command, char **argv,
-                   int *i_arg, il_error *reterr)
+/*
+ * Parse options and operands from argv[*i_arg] on. Without a command (NULL), or with a family, it
+ * stops at the first operand, which is the command's name; with any other command it parses to the
+ * end. *i_arg is where it stopped. The texts in *args point into argv. IL_OK, or IL_INVAL with a
+ * message that names the argument.
+ */
+static il_status
+parse(struct cli_args *args, const struct cli_command *command, char **argv, int *i_arg,
+      il_error *reterr)
 {
     struct parser p  = { args, command, argv, *i_arg, reterr };
     il_status     st = IL_OK;
@@ -223,7 +229,7 @@ il__cli_args_command(struct cli_args *args, char **argv, int *i_arg, const struc
                      il_error *reterr)
 {
     const struct cli_command *command = NULL;
-    il_status                 st      = il__cli_args_parse(args, NULL, argv, i_arg, reterr);
+    il_status                 st      = parse(args, NULL, argv, i_arg, reterr);
 
     while (st == IL_OK && argv[*i_arg] != NULL) {
         const struct cli_command *below = il__cli_command_below(command, argv[*i_arg]);
@@ -231,7 +237,7 @@ il__cli_args_command(struct cli_args *args, char **argv, int *i_arg, const struc
             return il__cli_unknown_command(command, argv[*i_arg], reterr);
         (*i_arg)++;
         command = below;
-        st      = il__cli_args_parse(args, command, argv, i_arg, reterr);
+        st      = parse(args, command, argv, i_arg, reterr);
     }
     if (st == IL_OK)
         *ret = command;
@@ -254,7 +260,8 @@ il__cli_args_complete(const struct cli_args *args, const struct cli_command *com
                              command->name, command->name, command->synopsis);
     if ((command->flags & CLI_BARE) != 0 && args->values[CLI_OPT_common_json].given)
         return il__error_set(reterr, IL_INVAL,
-                             "%s: --json has no effect: the command prints no data", command->name);
+                             "%s: --json is not supported; the command prints no data",
+                             command->name);
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option = &il__cli_options[i];
         if (option->required && il__cli_option_fits(option, command) && !args->values[i].given)

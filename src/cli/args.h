@@ -2,7 +2,7 @@
 #ifndef IL_CLI_ARGS_H
 #define IL_CLI_ARGS_H
 
-#include "cli/table.h"
+#include "cli/defs.h"
 
 #define CLI_OPERANDS_MAX 1024
 #define CLI_EACH_MAX 32
@@ -30,15 +30,6 @@ const char *il__cli_args_each(const struct cli_args *args, enum cli_option_id op
 
 /* Nothing given; the numbers are the defaults of options.def. */
 void il__cli_args_init(struct cli_args *args);
-
-/*
- * Parse options and operands from argv[*i_arg] on. Without a command (NULL), or with a family, it
- * stops at the first operand, which is the command's name; with any other command it parses to the
- * end. *i_arg is where it stopped. The texts in *args point into argv. IL_OK, or IL_INVAL with a
- * message that names the argument.
- */
-MUST_USE il_status il__cli_args_parse(struct cli_args *args, const struct cli_command *command,
-                                      char **argv, int *i_arg, il_error *reterr);
 
 /* Parse a whole command line: options, the command (or only its family), its options and
  * operands. *ret is NULL when no command is named. IL_OK or IL_INVAL. */

@@ -17,13 +17,13 @@
 
 /* One caller of il__cli_bench_pairs(). */
 struct caller {
-    struct cli_bench *bench;
-    size_t            i;
-    int64_t           end_ns;
-    struct cli_hist   latency;
-    il_status         st;
-    il_error          err;
-    pthread_t         thread;
+    struct cli_bench    *bench;
+    size_t               i;
+    int64_t              end_ns;
+    struct cli_histogram latency;
+    il_status            st;
+    il_error             err;
+    pthread_t            thread;
 };
 
 /* Apply one op that must succeed. */
@@ -76,7 +76,7 @@ call_pairs(void *cookie)
             return NULL;
         }
         int64_t after_ns = il__clock_boot_ns();
-        il__cli_hist_add(&c->latency, (uint64_t)(after_ns - before_ns));
+        il__cli_histogram_add(&c->latency, (uint64_t)(after_ns - before_ns));
         before_ns = after_ns;
     }
     return NULL;
@@ -108,7 +108,7 @@ il__cli_bench_pairs(struct cli_bench *bench, size_t n_threads, struct cli_bench_
     *ret = (struct cli_bench_result){ 0 };
     for (size_t i = 0; i < n; i++) {
         CHECK(pthread_join(callers[i].thread, NULL) == 0);
-        il__cli_hist_merge(&ret->latency, &callers[i].latency);
+        il__cli_histogram_merge(&ret->latency, &callers[i].latency);
         if (callers[i].st != IL_OK && st == IL_OK) {
             st      = callers[i].st;
             *reterr = callers[i].err;
@@ -125,13 +125,13 @@ il__cli_bench_pairs(struct cli_bench *bench, size_t n_threads, struct cli_bench_
  * queues again.
  */
 struct waiter {
-    struct cli_bench   *bench;
-    char                key[KEY_BYTES];
-    atomic_int_fast64_t released_ns;
-    struct cli_hist     latency;
-    il_status           st;
-    il_error            err;
-    atomic_bool         done;
+    struct cli_bench    *bench;
+    char                 key[KEY_BYTES];
+    atomic_int_fast64_t  released_ns;
+    struct cli_histogram latency;
+    il_status            st;
+    il_error             err;
+    atomic_bool          done;
 };
 
 static void *
@@ -147,7 +147,7 @@ wait_for_key(void *cookie)
     w->st        = il_acquire(w->bench->other, w->key, &opts, &lease, &w->err);
     if (w->st == IL_OK) {
         int64_t now_ns = il__clock_boot_ns();
-        il__cli_hist_add(&w->latency, (uint64_t)(now_ns - atomic_load(&w->released_ns)));
+        il__cli_histogram_add(&w->latency, (uint64_t)(now_ns - atomic_load(&w->released_ns)));
         w->st = il_lease_release(lease, &w->err);
         il_lease_free(lease);
     }

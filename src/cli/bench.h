@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "cli/hist.h"
+#include "cli/histogram.h"
 
 #define CLI_BENCH_PREFIX "interlock-bench:"
 
@@ -18,9 +18,9 @@ struct cli_bench {
 };
 
 struct cli_bench_result {
-    uint64_t        n_pairs; /* acquired and released, or handed over */
-    int64_t         took_ns;
-    struct cli_hist latency; /* ns per pair, or from the release to the next holder's start */
+    uint64_t             n_pairs; /* acquired and released, or handed over */
+    int64_t              took_ns;
+    struct cli_histogram latency; /* ns per pair, or from the release to the next holder's start */
 };
 
 /* Pairs of acquire and release on uncontended keys, by n_threads callers at once. */

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-#define CLI_BREAK_NOTE "the key becomes free when the holder lets go or its TTL ends"
+#define CLI_BREAK_NOTE "the key becomes free when the holder releases it or its lease expires"
 
 struct cli_breaker {
     struct cli    *cli;

@@ -1,14 +1,98 @@
 /*
  * cli.h: the context that the dispatcher (dispatch.c) passes to a command.
+ *
+ * The way to a command:
+ *   main.c         the entry point
+ *   dispatch.c     from argv to a command
+ *   defs.c         the .def files as tables, and parsing of their values
+ *   args.c         the command line
+ *   config.c       the configuration of the command
+ *   connections.c  its key `connections`
+ *   app_config.c   the configuration as apps get it
+ *   settings.c     the same as people may see it
+ *   store.c        chooses and opens the store
+ *   data_store.c   opens the data store
+ *   app_tables.c   the tables of the apps
+ *
+ * What commands share:
+ *   apply.c    applies one op, and reports its error
+ *   input.c    payloads, lists of states, the grace time
+ *   find_id.c  short ids
+ *   request.c  requests to a server other than ops
+ *   audit.c    writes to the audit log
+ *   hook.c     hooks of `run` and `queue work`
+ *   suggest.c  "did you mean"
+ *
+ * Output:
+ *   out.c          messages, colours, escaping, JSON
+ *   grid.c         tables
+ *   page.c         pages of listings of the data store
+ *   print_item.c   jobs, queues, schedules, runs
+ *   print_lease.c  leases
+ *   run_show.c     one run, as its app shows it
+ *   events.c       events of a key as sentences
+ *   progress.c     how far a long command is
+ *
+ * Help and documentation:
+ *   help.c            --help
+ *   version.c         --version
+ *   man.c             man pages
+ *   roff.c            their text
+ *   docs.c            tables for docs/
+ *   cmd_debug.c       `debug`, for the build
+ *   cmd_completion.c  `completion`: scripts for shells
+ *   cmd_complete.c    `__complete`: what these ask for
+ *
+ * Locks and runs:
+ *   cmd_run.c           `run`; wrap/ does the work
+ *   cmd_once.c          `once`
+ *   cmd_cache.c         `cache`
+ *   cmd_lock.c          `lock`; lock/ has the keeper
+ *   cmd_unlock.c        `unlock`
+ *   cmd_locks.c         `locks`
+ *   cmd_locks_report.c  `locks --report`
+ *   lock_report.c       reads and groups row locks
+ *   cmd_why.c           `why`
+ *   cmd_history.c       `history`
+ *   cmd_break.c         `break`
+ *   cmd_runs.c          `runs`, `logs`, `cancel`
+ *   cmd_top.c           `top`, with top/
+ *
+ * Queues:
+ *   cmd_queue_push.c   `queue push`
+ *   cmd_queue_work.c   `queue work`; worker/ does the work
+ *   cmd_queue_jobs.c   existing jobs
+ *   cmd_queue_admin.c  queues and their settings
+ *   cmd_queue_cron.c   schedules
+ *
+ * Measuring and trying:
+ *   cmd_bench.c  `bench`
+ *   bench.c      its measurements
+ *   histogram.c  a latency histogram
+ *   cmd_race.c   `race`
+ *   race.c       starts copies of a command at once
+ *
+ * Administration:
+ *   cmd_serve.c    `serve`
+ *   cmd_config.c   `config`
+ *   cmd_migrate.c  `migrate`
+ *   cmd_key.c      `key`
+ *   cmd_tenant.c   `tenant`
+ *   cmd_audit.c    `audit`
+ *   cmd_guard.c    `guard`
+ *   cmd_doctor.c   `doctor`
+ *   doctor_*.c     `doctor --connection` and --checklist; see doctor.h
+ *   cmd_reaper.c   the process between a worker and a job's command
+ *   cmd_spawner.c  the process that starts a server's commands
  */
 #ifndef IL_CLI_CLI_H
 #define IL_CLI_CLI_H
 
 #include "cli/args.h"
 #include "cli/config.h"
+#include "cli/defs.h"
 #include "cli/out.h"
 #include "cli/store.h"
-#include "cli/table.h"
 
 struct cli {
     const struct cli_command *command;

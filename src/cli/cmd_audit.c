@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/parse.h"
-#include "cli/data.h"
+#include "cli/data_store.h"
+#include "cli/page.h"
+#include "cli/print_item.h"
 
 #define REASON_COLUMN 6 /* may be truncated on a narrow terminal */
 
@@ -24,7 +26,7 @@ act_json(const struct il__data_act *a)
 {
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "seq", (json_int_t)a->seq,
                      "at", il__cli_json_time(a->at_ms), "tenant", il__cli_json_text(a->tenant),
-                     "who", il__cli_json_text(a->who), "act", il__cli_json_text(a->act), "what",
+                     "who", il__cli_json_text(a->who), "action", il__cli_json_text(a->act), "what",
                      il__cli_json_text(a->what), "reason", il__cli_json_text(a->reason), "outcome",
                      il__cli_json_text(a->outcome), "details", details_json(a->details));
 }
@@ -54,13 +56,12 @@ take_act(void *cookie, const struct il__data_act *a)
 int
 il__cli_cmd_audit(struct cli *cli)
 {
-    static const char *const headers[] = {
-        "AT", "TENANT", "WHO", "ACT", "WHAT", "OUTCOME", "REASON"
-    };
-    AUTO_PAGE struct cli_page p      = { 0 };
-    const char               *cursor = CLI_OPTION(cli, audit, cursor)->text;
-    struct il__data          *d      = NULL;
-    uint64_t                  before = 0;
+    static const char *const  headers[] = { "AT",   "TENANT",  "WHO",   "ACTION",
+                                            "WHAT", "OUTCOME", "REASON" };
+    AUTO_PAGE struct cli_page p         = { 0 };
+    const char               *cursor    = CLI_OPTION(cli, audit, cursor)->text;
+    struct il__data          *d         = NULL;
+    uint64_t                  before    = 0;
     il_error                  err;
 
     if (cursor != NULL && !il__parse_u64(cursor, INT64_MAX, &before))

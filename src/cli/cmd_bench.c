@@ -49,13 +49,14 @@ per_second(const struct cli_bench_result *r)
 static json_t *
 measurement_json(const struct measurement *m)
 {
-    const struct cli_hist *h = &m->result.latency;
+    const struct cli_histogram *h = &m->result.latency;
 
     return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "name", m->name, "callers",
                      (json_int_t)m->n_callers, "pairs", (json_int_t)m->result.n_pairs,
                      "pairs_per_s", per_second(&m->result), "p50_us",
-                     us(il__cli_hist_quantile(h, 500)), "p90_us", us(il__cli_hist_quantile(h, 900)),
-                     "p99_us", us(il__cli_hist_quantile(h, 990)), "max_us", us(h->max));
+                     us(il__cli_histogram_quantile(h, 500)), "p90_us",
+                     us(il__cli_histogram_quantile(h, 900)), "p99_us",
+                     us(il__cli_histogram_quantile(h, 990)), "max_us", us(h->max));
 }
 
 static int
@@ -82,13 +83,13 @@ print_text(const struct measurement *m, const char *url)
     (void)putchar('\n');
     il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
     for (size_t i = 0; i < MEASUREMENTS; i++) {
-        const struct cli_hist *h = &m[i].result.latency;
+        const struct cli_histogram *h = &m[i].result.latency;
         il__cli_grid_add(&g, "%s", m[i].label);
         il__cli_grid_add(&g, "%zu", m[i].n_callers);
         il__cli_grid_add(&g, "%.0f", per_second(&m[i].result));
-        il__cli_grid_add(&g, "%.1f µs", us(il__cli_hist_quantile(h, 500)));
-        il__cli_grid_add(&g, "%.1f µs", us(il__cli_hist_quantile(h, 900)));
-        il__cli_grid_add(&g, "%.1f µs", us(il__cli_hist_quantile(h, 990)));
+        il__cli_grid_add(&g, "%.1f µs", us(il__cli_histogram_quantile(h, 500)));
+        il__cli_grid_add(&g, "%.1f µs", us(il__cli_histogram_quantile(h, 900)));
+        il__cli_grid_add(&g, "%.1f µs", us(il__cli_histogram_quantile(h, 990)));
         il__cli_grid_add(&g, "%.1f µs", us(h->max));
     }
     return il__cli_grid_print(&g);

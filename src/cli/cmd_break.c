@@ -1,13 +1,13 @@
 /*
  * cmd_break.c: `interlock break`: breaks the lease on a key.
  */
+#include "cli/audit.h"
 #include "cli/break.h"
 
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "cli/data.h"
-#include "cli/lease.h"
+#include "cli/print_lease.h"
 #include "cli/store.h"
 #include "cli/wrap/meta.h"
 
@@ -58,10 +58,10 @@ judge(struct cli_breaker *b, const il_lease_info *info, const il_op *op, il_erro
         return IL_OK;
     if (st == IL_STATE && il__cli_is_classic(info))
         return il__error_set(reterr, st,
-                             "break: held by %.64s, a classic Redis client that cannot be asked to "
-                             "let go; --now deletes its lock",
-                             info->holder);
-    return il__error_set(reterr, st, "break: fence %" PRIu64 ": %s", op->fence,
+                             "break: '%s' is held by %.64s, a classic Redis client that cannot be "
+                             "notified; use --now to delete its lock",
+                             info->key, info->holder);
+    return il__error_set(reterr, st, "break: '%s', fence %" PRIu64 ": %s", info->key, op->fence,
                          op->out.detail != NULL ? op->out.detail : il_status_text(st));
 }
 

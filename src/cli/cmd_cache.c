@@ -5,8 +5,9 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "cli/ask.h"
-#include "cli/item.h"
+#include "cli/apply.h"
+#include "cli/input.h"
+#include "cli/print_item.h"
 #include "cli/wrap/wrap.h"
 
 #define FILL_TRIES_MAX 16 /* builders that get in between our drop and our lookup */

@@ -4,8 +4,8 @@
  * (--connection) are in doctor_*.c.
  */
 #include "base/error.h"
+#include "cli/app_tables.h"
 #include "cli/doctor.h"
-#include "cli/tables.h"
 
 static const struct {
     const char    *name;
@@ -68,7 +68,7 @@ check_tables(void *cookie, const struct app_tables *t, const struct tables_place
                                                     "older than this binary; run `interlock "
                                                     "migrate`" });
     else if (st != IL_OK)
-        note_finding(cookie, &(struct il__finding){ IL__FINDING_WARN, name, "cannot be examined",
+        note_finding(cookie, &(struct il__finding){ IL__FINDING_WARN, name, "cannot be checked",
                                                     err.message });
     return IL_OK;
 }
@@ -95,13 +95,13 @@ print(struct cli *cli, struct doctor *d)
 static int
 report_store(struct cli *cli)
 {
-    static const char *const headers[] = { "LEVEL", "SETTING", "IS", "WHICH MEANS" };
+    static const char *const headers[] = { "LEVEL", "SETTING", "VALUE", "MEANING" };
     struct doctor            d         = { 0 };
     il_error                 err;
     int                      status;
 
-    if (il__cli_store_not_server(
-            cli, "it inspects a store directly; run it on the server's machine", &err) != IL_OK ||
+    if (il__cli_store_not_server(cli, "it reads the store directly; run it on the server's machine",
+                                 &err) != IL_OK ||
         il__cli_store_open(cli, false, &err) != IL_OK)
         return il__cli_fail(&err);
     if (cli->store_missing) {

@@ -3,9 +3,9 @@
  */
 #include <stdio.h>
 
-#include "cli/ask.h"
+#include "cli/apply.h"
 #include "cli/events.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 
 #define TEXT_BYTES_MAX ((size_t)1 << 20)
 

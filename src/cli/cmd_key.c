@@ -10,7 +10,10 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/suggest.h"
-#include "cli/data.h"
+#include "cli/audit.h"
+#include "cli/data_store.h"
+#include "cli/page.h"
+#include "cli/print_item.h"
 #include "http/auth.h"
 #include "http/route.h"
 
@@ -59,7 +62,7 @@ known_at(const void *cookie UNUSED, size_t i)
 static bool
 is_named(const struct http_route *route)
 {
-    return route->permission != HTTP_MAY_open && route->permission != HTTP_MAY_any;
+    return route->permission.role != HTTP_MAY_open && route->permission.role != HTTP_MAY_any;
 }
 
 static int
@@ -71,25 +74,25 @@ compare_names(const void *a, const void *b)
 static void
 learn_permissions(void)
 {
-    il__http_routes_init();
+    http_routes_init();
     for (size_t i = 0; i < IL_APP_COUNT; i++)
-        il__http_routes_add(il__apps[i], il__apps[i]->routes, il__apps[i]->n_routes);
-    for (size_t i = 0; i < il__http_n_routes; i++) {
-        if (is_named(il__http_route(i)))
-            http_permission_of(il__http_route(i), known[n_known++]);
+        http_routes_add(il__apps[i], il__apps[i]->routes, il__apps[i]->n_routes);
+    for (size_t i = 0; i < http_n_routes; i++) {
+        if (is_named(http_route(i)))
+            http_permission_of(http_route(i), known[n_known++]);
     }
     qsort(known, n_known, sizeof known[0], compare_names);
 }
 
-/* Does it let a key use any route? A longer one includes its beginning (http_may()). */
+/* Does it let a key use any route? A longer one includes its beginning (http_may_call()). */
 static bool
 is_known(const char *permission)
 {
     struct http_caller c = { .role = DATA_ROLE_NONE };
 
     (void)snprintf(c.permissions, sizeof c.permissions, "%s", permission);
-    for (size_t i = 0; i < il__http_n_routes; i++) {
-        if (is_named(il__http_route(i)) && http_may(&c, il__http_route(i)))
+    for (size_t i = 0; i < http_n_routes; i++) {
+        if (is_named(http_route(i)) && http_may_call(&c, http_route(i)))
             return true;
     }
     return false;
@@ -276,7 +279,7 @@ add_row(struct cli_grid *g, const struct il__data_key *k)
     else if (k->expires_at_ms != 0)
         il__cli_grid_add(g, "expires in %s", il__cli_age(k->expires_at_ms - now_ms, text));
     else
-        il__cli_grid_add(g, "good");
+        il__cli_grid_add(g, "active");
 }
 
 static void
@@ -295,7 +298,7 @@ take_key(void *cookie, const struct il__data_key *k)
 int
 il__cli_cmd_key_list(struct cli *cli)
 {
-    static const char *const  headers[] = { "ID",     "TENANT", "NAME",  "MAY",
+    static const char *const  headers[] = { "ID",     "TENANT", "NAME",  "ROLE",
                                             "PREFIX", ">AGE",   ">USED", "STATE" };
     AUTO_PAGE struct cli_page p         = { 0 };
     struct il__data          *d         = NULL;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/ask.h"
+#include "cli/input.h"
 #include "cli/lock/keeper.h"
 #include "proc/sys.h"
 
@@ -45,11 +45,12 @@ find_process(const struct cli *cli, struct keeper_opts *o, il_error *reterr)
 
     o->pid = given ? (pid_t)CLI_OPTION(cli, lock, pid)->number : getppid();
     if (!given && o->pid <= 1)
-        return il__error_set(reterr, IL_INVAL, "lock: the calling process has ended; use --pid");
+        return il__error_set(reterr, IL_INVAL, "lock: the calling process has exited; pass --pid");
     o->pidfd = il__proc_pidfd_open(o->pid);
     if (o->pidfd >= 0 && il__proc_pidfd_kill(o->pidfd, 0) == 0)
         return IL_OK;
-    return il__error_set(reterr, IL_INVAL, "lock: process %d: %s", (int)o->pid, strerror(errno));
+    return il__error_set(reterr, IL_INVAL, "lock: cannot watch process %d: %s", (int)o->pid,
+                         strerror(errno));
 }
 
 /* In single quotes, for eval. */

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/ask.h"
+#include "cli/apply.h"
 #include "cli/cli.h"
 #include "cli/cmd_locks_report.h"
-#include "cli/item.h"
-#include "cli/lease.h"
+#include "cli/print_item.h"
+#include "cli/print_lease.h"
 
 #define WATCH_S 1
 #define HOLDER_COLUMN 1 /* of both tables: may be truncated on a narrow terminal */
@@ -102,10 +102,9 @@ print_edges(struct cli *cli, const il_op *op)
     }
     int status = il__cli_grid_print(&g);
     if (n > 0)
-        il__cli_note(cli,
-                     "%zu INVERTED: programs lock these classes in contrary orders, which can "
-                     "deadlock",
-                     n);
+        il__cli_note(
+            cli, "%zu INVERTED: programs lock these classes in opposite orders and can deadlock",
+            n);
     return status;
 }
 
@@ -118,10 +117,10 @@ struct listing {
     uint32_t                  flags;
 };
 
-static const struct listing leases  = { "nobody holds a key", "that starts with", &il__wire_lease,
+static const struct listing leases  = { "no leases", "on keys that start with", &il__wire_lease,
                                         IL_OP_LIST, 0 };
-static const struct listing waiters = { "nobody waits for a key", "that starts with",
-                                        &il__wire_waiter, IL_OP_LIST, IL_LIST_WAITERS };
+static const struct listing waiters = { "no waiters", "for keys that start with", &il__wire_waiter,
+                                        IL_OP_LIST, IL_LIST_WAITERS };
 static const struct listing order   = { "no lock order has been learned", "for classes within",
                                         &il__wire_edge, IL_OP_ORDER_LIST, 0 };
 

@@ -59,7 +59,7 @@ add_hold(struct limits *l, char *item, il_error *reterr)
     int64_t ms     = 0;
 
     if (equals == NULL || equals == item)
-        return il__error_set(reterr, IL_INVAL, "locks: --hold-p95: '%.60s' is not ENTITY=DURATION",
+        return il__error_set(reterr, IL_INVAL, "locks: --hold-p95: '%.60s' is not ENTITY=DUR",
                              item);
     *equals = '\0';
     if (il_parse_duration(equals + 1, &ms, NULL) != IL_OK || ms == IL_FOREVER)
@@ -313,7 +313,7 @@ print_notes(const struct cli *cli, const struct lock_report *r, const char *name
         il__cli_note(cli, "%s: %" PRIu64 " locks ignored: more than %d groups", name, r->n_dropped,
                      CLI_LOCKS_GROUPS_MAX);
     if (r->n_locks == 0)
-        il__cli_note(cli, "%s: no locks in %" PRIu64 " lines", name, r->n_lines);
+        il__cli_note(cli, "%s: found no locks in %" PRIu64 " lines", name, r->n_lines);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
  * of the apps. It does not open the store, because opening refuses an older version.
  */
 #include "base/error.h"
+#include "cli/app_tables.h"
 #include "cli/cli.h"
-#include "cli/tables.h"
 #include "data/data.h"
 #include "runtime/handle.h"
 
@@ -18,11 +18,10 @@ is_to_do(const struct il__migration *m)
 static void
 tell(const struct cli *cli, const char *prefix, const struct il__migration *m, bool check)
 {
-    const char *did = check ? "is to be" : "was";
+    const char *did = check ? "needs to be" : "was";
 
     if (m->by_itself)
-        il__cli_note(cli, "%snothing to do: this kind of store is prepared when it is opened",
-                     prefix);
+        il__cli_note(cli, "%snothing to do: this store needs no migration", prefix);
     else if (!is_to_do(m))
         il__cli_note(cli, "%sup to date: version %d", prefix, m->to);
     else if (m->from == 0)
@@ -31,7 +30,7 @@ tell(const struct cli *cli, const char *prefix, const struct il__migration *m, b
         il__cli_note(cli, "%sversion %d %s upgraded to version %d", prefix, m->from, did, m->to);
     else
         il__cli_note(cli, "%sversion %d, functions %s reinstalled", prefix, m->to,
-                     check ? "must be" : "were");
+                     check ? "need to be" : "were");
 }
 
 /* The server's tables next to a store in a database: a user who may create the store should
@@ -95,7 +94,7 @@ static il_status
 migrate(struct cli *cli, bool check, struct il__migration *ret, il_error *reterr)
 {
     il_open_opts opts;
-    il_status    st = il__cli_store_not_server(cli, "it works on a database directly", reterr);
+    il_status    st = il__cli_store_not_server(cli, "it changes a database directly", reterr);
 
     if (st == IL_OK)
         st = il__cli_store_prepare(cli, !check, &opts, reterr);
@@ -123,18 +122,18 @@ create_for(struct cli *cli, const char *group)
     il_error     err;
 
     if (CLI_GIVEN(cli, migrate, check) || CLI_SETTING(cli, store)->source == IL__FROM_DEFAULT)
-        return il__cli_usage(CLI_GIVEN(cli, migrate, check)
-                                 ? "migrate: --check and --group cannot be combined"
-                                 : "migrate: --group needs --store: the default one is in a folder "
-                                   "of this user");
-    il_status st = il__cli_store_not_server(cli, "it works on a database directly", &err);
+        return il__cli_usage(
+            CLI_GIVEN(cli, migrate, check)
+                ? "migrate: --check and --group cannot be combined"
+                : "migrate: --group needs --store; the default store is private to this user");
+    il_status st = il__cli_store_not_server(cli, "it changes a database directly", &err);
     if (st == IL_OK)
         st = il__cli_store_prepare(cli, true, &opts, &err);
     if (st == IL_OK)
         st = il__create_for(url, &opts, group, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
-    il__cli_note(cli, "%s: a store for the members of the group %s", url, group);
+    il__cli_note(cli, "%s is shared by the members of group %s", url, group);
     if (!cli->json)
         return 0;
     return il__cli_json_print(json_pack("{s:s, s:s}", "store", url, "group", group));

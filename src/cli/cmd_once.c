@@ -3,7 +3,7 @@
  */
 #include "base/error.h"
 #include "base/hash.h"
-#include "cli/ask.h"
+#include "cli/input.h"
 #include "cli/wrap/wrap.h"
 
 /* A hash that distinguishes requests: the command line and the other inputs. Neither a secret

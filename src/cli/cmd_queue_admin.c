@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/parse.h"
-#include "cli/ask.h"
-#include "cli/item.h"
+#include "cli/apply.h"
+#include "cli/print_item.h"
 
 /* ---- pause, resume --------------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ pause_or_resume(struct cli *cli, il_op *op)
         status = il__cli_print_item(&il__wire_queue, &op->out.queues[0]);
     } else {
         il__cli_puts(op->key);
-        (void)printf(" %s\n", op->out.queues[0].paused ? "is paused" : "resumed");
+        (void)printf(" %s\n", op->out.queues[0].paused ? "paused" : "resumed");
     }
     il_op_release(op);
     return status;

@@ -5,8 +5,9 @@
 
 #include "base/error.h"
 #include "base/parse.h"
-#include "cli/ask.h"
-#include "cli/item.h"
+#include "cli/apply.h"
+#include "cli/input.h"
+#include "cli/print_item.h"
 
 /* The choices of --missed are passed on by index. */
 _Static_assert(IL_MISSED_SKIP == 0 && IL_MISSED_ONE == 1 && IL_MISSED_ALL == 2,
@@ -40,10 +41,10 @@ print_set(const struct cli *cli, const il_cron_info *info)
     char text[IL__TIME_TEXT_BYTES];
 
     il__cli_puts(info->name);
-    (void)printf(" next at %s\n", il__time_text(info->next_at_ms, text));
+    (void)printf(": next tick at %s\n", il__time_text(info->next_at_ms, text));
     if (cli->args.operands[3] == NULL && !CLI_GIVEN(cli, queue_cron_set, file) &&
         info->payload_bytes == 0)
-        il__cli_note(cli, "queue cron set: note: its jobs have no payload");
+        il__cli_note(cli, "queue cron set: the jobs of this schedule have no payload");
 }
 
 int

@@ -6,10 +6,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/ask.h"
-#include "cli/data.h"
+#include "cli/apply.h"
+#include "cli/audit.h"
 #include "cli/find_id.h"
-#include "cli/item.h"
+#include "cli/input.h"
+#include "cli/print_item.h"
 
 #define ERROR_COLUMN 6 /* may be truncated on a narrow terminal */
 #define RETRY_JOBS 100 /* in one batch */
@@ -239,7 +240,7 @@ retry_all_failed(struct cli *cli)
     if (cli->json)
         return il__cli_json_print(json_pack("{s:I, s:I}", "retried", (json_int_t)r.n_jobs,
                                             "duplicates", (json_int_t)r.n_duplicates));
-    (void)printf("%zu job%s ready again\n", r.n_jobs, r.n_jobs == 1 ? "" : "s");
+    (void)printf("%zu job%s due now\n", r.n_jobs, r.n_jobs == 1 ? "" : "s");
     if (r.n_duplicates > 0)
         il__cli_note(cli, "queue retry: %zu not retried because their unique keys are in use",
                      r.n_duplicates);

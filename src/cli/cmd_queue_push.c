@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/ask.h"
+#include "cli/apply.h"
 #include "cli/find_id.h"
-#include "cli/item.h"
+#include "cli/input.h"
+#include "cli/print_item.h"
 
 #define BATCH_JOBS 100
 
@@ -259,7 +260,7 @@ push_all_lines(struct pusher *p)
         return il__cli_usage("queue push: --lines and a payload argument cannot be combined");
     FILE *file = path != NULL ? fopen(path, "re") : stdin;
     if (file == NULL)
-        return il__cli_usage("queue push: %s: %s", path, strerror(errno));
+        return il__cli_usage("queue push: cannot open %s: %s", path, strerror(errno));
     p->progress = !cli->quiet && isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0;
     if (cli->json)
         p->items = json_array();

@@ -1,15 +1,14 @@
 /*
- * cmd_queue_work.c: parses the command line of `interlock queue work`; work/ does the work.
+ * cmd_queue_work.c: parses the command line of `interlock queue work`; worker/ does the work.
  */
 #include "base/error.h"
 #include "base/parse.h"
-#include "cli/ask.h"
-#include "cli/work/work.h"
+#include "cli/worker/worker.h"
 
 /* `--weight QUEUE=N` applies to one of the queues. The last `=` counts: a queue's name may have
  * one. */
 static il_status
-take_weight(struct il__work_opts *work, const char *text, il_error *reterr)
+take_weight(struct il__worker_opts *work, const char *text, il_error *reterr)
 {
     const char *equals = strrchr(text, '=');
     uint64_t    weight;
@@ -26,11 +25,11 @@ take_weight(struct il__work_opts *work, const char *text, il_error *reterr)
         }
     }
     return il__error_set(reterr, IL_INVAL,
-                         "queue work: --weight '%.80s' names a queue that is not worked on", text);
+                         "queue work: --weight '%.80s': not one of the given queues", text);
 }
 
 static il_status
-take_queues(const struct cli *cli, struct il__work_opts *work, il_error *reterr)
+take_queues(const struct cli *cli, struct il__worker_opts *work, il_error *reterr)
 {
     const char *text;
 
@@ -41,7 +40,7 @@ take_queues(const struct cli *cli, struct il__work_opts *work, il_error *reterr)
                 return il__error_set(reterr, IL_INVAL, "queue work: queue '%.80s' is named twice",
                                      name);
         }
-        work->queues[work->n_queues++] = (struct il__work_named){ name, 1 };
+        work->queues[work->n_queues++] = (struct il__worker_named){ name, 1 };
     }
     for (size_t i = 0; (text = il__cli_args_each(&cli->args, CLI_OPT_queue_work_weight, i)) != NULL;
          i++) {
@@ -54,8 +53,8 @@ take_queues(const struct cli *cli, struct il__work_opts *work, il_error *reterr)
 int
 il__cli_cmd_queue_work(struct cli *cli)
 {
-    il_open_opts         open_opts;
-    struct il__work_opts work = {
+    il_open_opts           open_opts;
+    struct il__worker_opts work = {
         .open_opts      = &open_opts,
         .argv           = cli->args.tail,
         .n_jobs         = (uint32_t)CLI_OPTION(cli, queue_work, jobs)->number,
@@ -82,7 +81,7 @@ il__cli_cmd_queue_work(struct cli *cli)
         st = il__cli_hooks_take(cli, &hooks, &err);
     if (st == IL_OK)
         st = il__cli_shared_store(cli, &open_opts, &work.store_url, &err);
-    int status = st == IL_OK ? il__work(&work) : il__cli_fail(&err);
+    int status = st == IL_OK ? il__worker_run(&work) : il__cli_fail(&err);
     il__cli_hooks_release(&hooks);
     return status;
 }

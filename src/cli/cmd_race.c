@@ -97,12 +97,11 @@ print_text(const struct cli_race *race, const struct tally *t, bool good)
         il__cli_grid_add(&g, "%s", outcome_names[outcome_of(e)]);
     }
     int status = il__cli_grid_print(&g);
-    (void)printf(
-        "%s%zu of %zu ran%s, expected %zu; the fastest ended after %s, the slowest after %s\n",
-        il__cli_style(stdout, good ? CLI_GREEN : CLI_RED), t->by_outcome[RAN], race->n,
-        il__cli_style(stdout, CLI_PLAIN), t->expected,
-        il__cli_age(t->fastest_ns / IL__NS_PER_MS, fastest),
-        il__cli_age(t->slowest_ns / IL__NS_PER_MS, slowest));
+    (void)printf("%s%zu of %zu ran%s, expected %zu; the fastest took %s, the slowest %s\n",
+                 il__cli_style(stdout, good ? CLI_GREEN : CLI_RED), t->by_outcome[RAN], race->n,
+                 il__cli_style(stdout, CLI_PLAIN), t->expected,
+                 il__cli_age(t->fastest_ns / IL__NS_PER_MS, fastest),
+                 il__cli_age(t->slowest_ns / IL__NS_PER_MS, slowest));
     return status;
 }
 

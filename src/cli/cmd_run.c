@@ -3,7 +3,7 @@
  * does the work.
  */
 #include "base/error.h"
-#include "cli/ask.h"
+#include "cli/input.h"
 #include "cli/wrap/wrap.h"
 
 static il_status

@@ -5,10 +5,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/ask.h"
+#include "cli/apply.h"
 #include "cli/find_id.h"
 #include "cli/follow.h"
-#include "cli/item.h"
+#include "cli/input.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 #include "cli/run_kind.h"
 #include "cli/run_show.h"
@@ -116,7 +117,7 @@ il__cli_cmd_runs(struct cli *cli)
         status = il__cli_fail(&err);
     } else if (is_unknown(cli, &op)) {
         (void)il__error_set(&err, IL_NOT_FOUND,
-                            "runs: no run '%.80s', and no runs of keys that start with it",
+                            "runs: no such run: '%.80s', and no runs with that key prefix",
                             cli->args.operands[0]);
         status = il__cli_fail(&err);
     } else if (cli->json) {
@@ -204,11 +205,11 @@ follow(struct logs *l, bool go_on, il_error *reterr)
 }
 
 il_status
-il__cli_follow(struct cli *cli, const char *id, bool go_on, il_error *reterr)
+il__cli_follow(struct cli *cli, const char *id, il_error *reterr)
 {
     struct logs l = { .cli = cli, .id = id };
 
-    return follow(&l, go_on, reterr);
+    return follow(&l, true, reterr);
 }
 
 /* Everything that is kept, as one object. */
@@ -314,7 +315,7 @@ cancel_and_wait(struct cli *cli, const char *id, il_op *op, il_error *reterr)
     if (st == IL_OK)
         return st;
     return il__error_set(reterr, st, "cancel: %s",
-                         st == IL_TIMEOUT ? "the run has not ended yet" : why.message);
+                         st == IL_TIMEOUT ? "the run did not end within --wait" : why.message);
 }
 
 int

@@ -27,20 +27,12 @@ set_changeable(const struct cli_config *config, struct http_options *o)
 {
     const struct il__setting *set = config->settings;
 
-    o->log_level                  = (enum http_log_level)set[CLI_KEY_log_level].number;
-    o->login_failures_per_minute  = set[CLI_KEY_login_failures].number;
-    o->audit_keep_ms              = set[CLI_KEY_audit_keep].number;
-    o->limits.requests_per_second = set[CLI_KEY_limit_requests_per_second].number;
-    o->limits.burst               = set[CLI_KEY_limit_burst].number;
-    o->limits.waiters             = set[CLI_KEY_limit_waiters].number;
-    o->limits.streams             = set[CLI_KEY_limit_streams].number;
-    o->limits.locks               = set[CLI_KEY_limit_locks].number;
-    o->limits.jobs                = set[CLI_KEY_limit_jobs].number;
-    o->limits.triggers_per_minute = set[CLI_KEY_limit_triggers_per_minute].number;
-    o->limits.triggers_per_hour   = set[CLI_KEY_limit_triggers_per_hour].number;
-    o->limits.runs                = set[CLI_KEY_limit_runs].number;
-    o->limits.runs_per_day        = set[CLI_KEY_limit_runs_per_day].number;
-    o->limits.bytes               = set[CLI_KEY_limit_bytes].number;
+    o->log_level                 = (enum http_log_level)set[CLI_KEY_log_level].number;
+    o->login_failures_per_minute = set[CLI_KEY_login_failures].number;
+    o->audit_keep_ms             = set[CLI_KEY_audit_keep].number;
+#define X(name, heading) o->limits.name = set[CLI_KEY_limit_##name].number;
+#include "data/limits.def"
+#undef X
 }
 
 /* A changed key that needs a restart; NULL: none. */
@@ -202,19 +194,19 @@ int
 il__cli_cmd_serve(struct cli *cli)
 {
     struct serving      serving = { .cli = cli, .apps = il__calloc(1, sizeof *serving.apps) };
-    struct http_options o       = { .ready_fd      = -1,
-                                    .reload        = reload,
-                                    .reload_cookie = &serving,
-                                    .open_store    = open_store,
-                                    .open_cookie   = cli,
-                                    .is_away       = il__cli_store_is_away };
+    struct http_options o       = { .ready_fd       = -1,
+                                    .reload         = reload,
+                                    .reload_cookie  = &serving,
+                                    .open_store     = open_store,
+                                    .open_cookie    = cli,
+                                    .is_unreachable = il__cli_store_is_unreachable };
     char                link[LINK_BYTES_MAX] = "";
     il_error            err                  = { 0 };
     il_status           st                   = check_use(cli, &err);
 
     set_options(cli, &o);
     (void)signal(SIGCHLD, SIG_DFL); /* if ignored, we could not wait for the spawner */
-    il__http_prepare();
+    http_prepare();
     if (serving.apps == NULL)
         return il__cli_fail_memory();
     if (st == IL_OK)
@@ -226,7 +218,7 @@ il__cli_cmd_serve(struct cli *cli)
     if (st == IL_OK) {
         set_shown(serving.apps, &o);
         set_apps(&serving, &o);
-        st = il__http_serve(&o, &err);
+        st = http_serve(&o, &err);
     }
     apps_config_free(serving.apps);
     return st == IL_OK ? 0 : il__cli_fail(&err);

@@ -5,73 +5,60 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "cli/data.h"
+#include "cli/audit.h"
+#include "cli/data_store.h"
+#include "cli/page.h"
+#include "cli/print_item.h"
 
 #define NAME_COLUMN 1 /* may be truncated on a narrow terminal */
 
 static json_t *
 tenant_json(const struct il__data_tenant *t)
 {
-    const struct il__data_limits *l = &t->limits;
+    json_t *tenant =
+        json_pack("{s:s, s:o, s:{}}", "id", t->id, "name", il__cli_json_text(t->name), "limits");
+    json_t *limits = json_object_get(tenant, "limits");
+    bool    ok     = limits != NULL;
 
-    return json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}",
-                     "id", t->id, "name", il__cli_json_text(t->name), "limits",
-                     "requests_per_second", (json_int_t)l->requests_per_second, "burst",
-                     (json_int_t)l->burst, "waiters", (json_int_t)l->waiters, "streams",
-                     (json_int_t)l->streams, "locks", (json_int_t)l->locks, "jobs",
-                     (json_int_t)l->jobs, "triggers_per_minute", (json_int_t)l->triggers_per_minute,
-                     "triggers_per_hour", (json_int_t)l->triggers_per_hour, "runs",
-                     (json_int_t)l->runs, "runs_per_day", (json_int_t)l->runs_per_day, "bytes",
-                     (json_int_t)l->bytes, "created_at", il__cli_json_time(t->created_at_ms));
+#define X(name, heading) \
+    ok = ok && json_object_set_new(limits, #name, json_integer(t->limits.name)) == 0;
+#include "data/limits.def"
+#undef X
+    if (!ok ||
+        json_object_set_new(tenant, "created_at", il__cli_json_time(t->created_at_ms)) != 0) {
+        json_decref(tenant);
+        return NULL;
+    }
+    return tenant;
 }
 
 /* ---- create and set -------------------------------------------------------------------------- */
 
-/* Both commands have the same options; `which` is the first option of a command. */
-enum limit {
+/* Both commands have the same options: the name, then the limits. */
+enum {
     LIMIT_NAME,
-    LIMIT_REQUESTS,
-    LIMIT_BURST,
-    LIMIT_WAITERS,
-    LIMIT_STREAMS,
-    LIMIT_LOCKS,
-    LIMIT_JOBS,
-    LIMIT_TRIGGERS_MINUTE,
-    LIMIT_TRIGGERS_HOUR,
-    LIMIT_RUNS,
-    LIMIT_RUNS_DAY,
-    LIMIT_BYTES,
-    LIMIT_COUNT
+#define X(name, heading) LIMIT_##name,
+#include "data/limits.def"
+#undef X
 };
-_Static_assert(CLI_OPT_tenant_create_bytes - CLI_OPT_tenant_create_name == LIMIT_BYTES,
+_Static_assert(CLI_OPT_tenant_create_bytes - CLI_OPT_tenant_create_name == LIMIT_bytes,
                "as options.def has them");
-_Static_assert(CLI_OPT_tenant_set_bytes - CLI_OPT_tenant_set_name == LIMIT_BYTES,
+_Static_assert(CLI_OPT_tenant_set_bytes - CLI_OPT_tenant_set_name == LIMIT_bytes,
                "as options.def has them");
 
-/* Given options replace the current values. */
+/* Given options replace the current values; `first` is the first option of a command. */
 static void
 take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 {
-    const struct cli_value *values   = &cli->args.values[first];
-    int64_t *const          limits[] = { [LIMIT_NAME]            = NULL,
-                                         [LIMIT_REQUESTS]        = &t->limits.requests_per_second,
-                                         [LIMIT_BURST]           = &t->limits.burst,
-                                         [LIMIT_WAITERS]         = &t->limits.waiters,
-                                         [LIMIT_STREAMS]         = &t->limits.streams,
-                                         [LIMIT_LOCKS]           = &t->limits.locks,
-                                         [LIMIT_JOBS]            = &t->limits.jobs,
-                                         [LIMIT_TRIGGERS_MINUTE] = &t->limits.triggers_per_minute,
-                                         [LIMIT_TRIGGERS_HOUR]   = &t->limits.triggers_per_hour,
-                                         [LIMIT_RUNS]            = &t->limits.runs,
-                                         [LIMIT_RUNS_DAY]        = &t->limits.runs_per_day,
-                                         [LIMIT_BYTES]           = &t->limits.bytes };
+    const struct cli_value *values = &cli->args.values[first];
 
     if (values[LIMIT_NAME].given)
         t->name = values[LIMIT_NAME].text;
-    for (size_t i = LIMIT_REQUESTS; i < LIMIT_COUNT; i++) {
-        if (values[i].given)
-            *limits[i] = values[i].number;
-    }
+#define X(name, heading)            \
+    if (values[LIMIT_##name].given) \
+        t->limits.name = values[LIMIT_##name].number;
+#include "data/limits.def"
+#undef X
 }
 
 /* Store it and show the result. */
@@ -106,7 +93,7 @@ il__cli_cmd_tenant_create(struct cli *cli)
         il__cli_error("tenant create: %s", err.message);
         status = CLI_EXIT_EXISTS;
     } else {
-        status = st == IL_OK ? conclude(cli, d, "tenant.create", &t, "made")
+        status = st == IL_OK ? conclude(cli, d, "tenant.create", &t, "created")
                              : il__cli_data_fail(cli, &err);
     }
     il__data_close(d);
@@ -173,28 +160,23 @@ take_tenant(void *cookie, const struct il__data_tenant *t)
     }
     il__cli_grid_add(&p->grid, "%s", t->id);
     il__cli_grid_add(&p->grid, "%s", t->name);
-    add_number(&p->grid, t->limits.requests_per_second);
-    add_number(&p->grid, t->limits.burst);
-    add_number(&p->grid, t->limits.waiters);
-    add_number(&p->grid, t->limits.streams);
-    add_number(&p->grid, t->limits.locks);
-    add_number(&p->grid, t->limits.jobs);
-    add_number(&p->grid, t->limits.triggers_per_minute);
-    add_number(&p->grid, t->limits.triggers_per_hour);
-    add_number(&p->grid, t->limits.runs);
-    add_number(&p->grid, t->limits.runs_per_day);
-    add_number(&p->grid, t->limits.bytes);
+#define X(name, heading) add_number(&p->grid, t->limits.name);
+#include "data/limits.def"
+#undef X
 }
 
 int
 il__cli_cmd_tenant_list(struct cli *cli)
 {
-    static const char *const  headers[] = { "ID",          "NAME",        ">REQUESTS/S", ">BURST",
-                                            ">WAITERS",    ">STREAMS",    ">LOCKS",      ">JOBS",
-                                            ">TRIGGERS/M", ">TRIGGERS/H", ">RUNS",       ">RUNS/D",
-                                            ">BYTES" };
-    AUTO_PAGE struct cli_page p         = { 0 };
-    struct il__data          *d         = NULL;
+    static const char *const headers[] = {
+        "ID",
+        "NAME",
+#define X(name, heading) heading,
+#include "data/limits.def"
+#undef X
+    };
+    AUTO_PAGE struct cli_page p = { 0 };
+    struct il__data          *d = NULL;
     il_error                  err;
     il_status                 st = il__cli_data_open(cli, CLI_DATA_LOOK, &d, &err);
 

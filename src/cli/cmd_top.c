@@ -1,6 +1,6 @@
 /*
- * cmd_top.c: `interlock top`: what is held, runs and is queued, live in a terminal. The keyboard
- * and the layout of the screen; top/model.c reads, sorts and filters, top/screen.c draws.
+ * cmd_top.c: `interlock top`: shows locks, runs and queues live in a terminal. The keyboard and the
+ * layout of the screen; top/model.c reads, sorts and filters, top/screen.c draws.
  */
 #include <limits.h>
 #include <wchar.h>
@@ -125,11 +125,12 @@ draw_no_rows(const struct view *v)
     static const char *const none[TOP_TAB_COUNT] = {
         [TOP_OVERVIEW] = "no problems",
         [TOP_LOCKS]    = "nothing is locked",
-        [TOP_RUNS]     = "no runs: they are recorded with interlock run --record",
-        [TOP_QUEUES]   = "no queues: the first job creates one, with interlock queue push",
+        [TOP_RUNS]     = "no runs; record one with interlock run --record",
+        [TOP_QUEUES]   = "no queues; create one with interlock queue push",
     };
-    const char *text = v->model.filter[0] != '\0' ? "no row matches: / and Escape remove the filter"
-                                                  : none[v->model.tab];
+    const char *text = v->model.filter[0] != '\0'
+                           ? "no matching rows; press / and Escape to clear the filter"
+                           : none[v->model.tab];
 
     if (!v->model.lost)
         top_screen_line(TABLE_ROW + 1, TOP_NORMAL, text, strlen(text));
@@ -328,7 +329,7 @@ on_prompt_key(struct view *v, int key)
         if (key == 'y')
             break_lease(v);
         else
-            say(v, "not broken");
+            say(v, "break cancelled");
     } else if (key == TOP_KEY_ESCAPE) {
         v->prompt = PROMPT_NONE;
         if (prompt == PROMPT_FILTER)

@@ -1,6 +1,6 @@
 /*
  * cmd_unlock.c: `interlock unlock`: ends the keeper that holds a key for a process, which releases
- * it. The store says who the keeper is; keeper_find() makes sure of it.
+ * it. The store says who the keeper is; keeper_open_pidfd() makes sure of it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/ask.h"
+#include "cli/cli.h"
 #include "cli/lock/keeper.h"
 #include "cli/wrap/meta.h"
 #include "proc/sys.h"
@@ -59,7 +59,7 @@ static il_status
 end(const struct cli *cli, const struct kept *kept, il_error *reterr)
 {
     const char   *key     = cli->args.operands[0];
-    AUTO_FD int   pidfd   = keeper_find(kept->keeper, kept->holder);
+    AUTO_FD int   pidfd   = keeper_open_pidfd(kept->keeper, kept->holder);
     int64_t       wait_ms = ANSWER_MS + 2 * CLI_SETTING(cli, store_timeout)->number;
     struct pollfd p       = { pidfd, POLLIN, 0 };
 
@@ -68,12 +68,14 @@ end(const struct cli *cli, const struct kept *kept, il_error *reterr)
                              "unlock: %s: its keeper, process %d, has died; the lease will expire",
                              key, (int)kept->keeper);
     if (il__proc_pidfd_kill(pidfd, SIGTERM) != 0 || il__proc_pidfd_kill(pidfd, SIGCONT) != 0)
-        return errno == ESRCH ? IL_OK
-                              : il__error_set(reterr, IL_INVAL, "unlock: %s: keeper %d: %s", key,
-                                              (int)kept->keeper, strerror(errno));
+        return errno == ESRCH
+                   ? IL_OK
+                   : il__error_set(reterr, IL_INVAL,
+                                   "unlock: %s: cannot signal its keeper, process %d: %s", key,
+                                   (int)kept->keeper, strerror(errno));
     if (poll(&p, 1, (int)MIN(wait_ms, INT32_MAX)) == 1)
         return IL_OK;
-    return il__error_set(reterr, IL_STORE, "unlock: %s: its keeper, process %d, does not end", key,
+    return il__error_set(reterr, IL_STORE, "unlock: %s: its keeper, process %d, does not exit", key,
                          (int)kept->keeper);
 }
 
@@ -99,8 +101,7 @@ il__cli_cmd_unlock(struct cli *cli)
         st = find(cli, pid, &left, &err);
     if (st == IL_OK && left.keeper != 0 && left.fence == kept.fence)
         st = il__error_set(&err, IL_STORE,
-                           "unlock: %s: the keeper could not release it; the lease will expire",
-                           key);
+                           "unlock: %s: the keeper cannot release it; the lease will expire", key);
     if (st != IL_OK)
         return il__cli_fail(&err);
     return cli->json ? il__cli_json_print(json_pack("{s:s, s:I, s:i}", "key", key, "fence",

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "cli/events.h"
-#include "cli/item.h"
-#include "cli/lease.h"
+#include "cli/print_item.h"
+#include "cli/print_lease.h"
 #include "wire/why.h"
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
@@ -89,7 +89,7 @@ add_outlook(struct answer *a, const il_lease_info *info)
     if (info->state == IL_LEASE_CLOSING) {
         il__buf_addf(b,
                      "  It was broken or has expired. Its holder may still be working, so the key "
-                     "stays closed\n  until the holder lets go, at most %s.\n",
+                     "stays closed\n  until the holder releases it, at most %s.\n",
                      rest);
         return;
     }
@@ -120,7 +120,7 @@ add_classic(struct il__buf *b, const il_lease_info *info)
     add_line(b, "holder", info->holder);
     add_line(b, "mode", "a classic client's lock in Redis, exclusive");
     if (info->remaining_ms == IL_FOREVER)
-        il__buf_addf(b, "  It has no expiry: if its client died, it must be deleted by hand.\n");
+        il__buf_addf(b, "  It has no expiry; if its client died, delete it by hand.\n");
     else
         il__buf_addf(b, "  If its client died, the key is free in %s.\n",
                      il__cli_age(info->remaining_ms, rest));
@@ -200,7 +200,7 @@ add_headline(struct answer *a)
         il__buf_addf(b, ": %zu of %u permits %s taken", n, a->why.leases[0].permits,
                      n == 1 ? "is" : "are");
     else if (n > 1)
-        il__buf_addf(b, " by %zu", n);
+        il__buf_addf(b, " by %zu holders", n);
     il__buf_addc(b, '\n');
 }
 
@@ -211,11 +211,11 @@ add_events(struct answer *a)
     struct il__buf *b = &a->text;
 
     if (a->why.n_events > 0)
-        il__buf_addf(b, "\nWhat happened to it, newest first:\n");
+        il__buf_addf(b, "\nHistory, newest first:\n");
     for (size_t i = 0; i < MIN(a->why.n_events, EVENTS_SHOWN); i++)
         il__cli_event_text(b, &a->why.events[i]);
     if (a->why.n_events > EVENTS_SHOWN) {
-        il__buf_addf(b, "All %zu:  interlock history ", a->why.n_events);
+        il__buf_addf(b, "All %zu events:  interlock history ", a->why.n_events);
         il__cli_escape(b, a->key);
         il__buf_addc(b, '\n');
     }

@@ -2,7 +2,7 @@
 #ifndef IL_CLI_COMPLETE_H
 #define IL_CLI_COMPLETE_H
 
-#include "cli/table.h"
+#include "cli/defs.h"
 
 /* What the first operand of a command names: "keys", "queues", …, as `interlock __complete` wants
  * it; NULL: nothing that the store knows. */

@@ -120,14 +120,15 @@ load_flags(const struct il__config *c, const struct cli_args *args, il_error *re
 {
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option = &il__cli_options[i];
-        const struct cli_key    *key    = il__cli_key_find(option->name, strlen(option->name));
         char                     name[128];
         il_error                 why;
 
-        /* An option without a value, or with its own default, only happens to have the same name.
-         * */
-        if (key == NULL || !args->values[i].given || option->fallback[0] != '\0' ||
-            option->spec.type == CLI_FLAG)
+        /* An option without a value, or with its own default, only happens to have the same name
+         * as a key. */
+        if (!args->values[i].given || option->fallback[0] != '\0' || option->spec.type == CLI_FLAG)
+            continue;
+        const struct cli_key *key = il__cli_key_find(option->name, strlen(option->name));
+        if (key == NULL)
             continue;
         (void)snprintf(name, sizeof name, "--%s", option->name);
         struct il__config_origin from = { IL__FROM_FLAG, name, NULL, 0 };

@@ -97,10 +97,10 @@ set(struct cli_config *config, const char *name, const char *text, const char *f
             is_url ? "" : " '", is_url ? "" : name, is_url ? "" : "'", NAME_BYTES_MAX);
     }
     if (text == NULL || text[0] == '\0')
-        return il__error_set(reterr, IL_INVAL, "connections.%.80s: has no value", name);
+        return il__error_set(reterr, IL_INVAL, "connections.%.80s: no value given", name);
     struct cli_connection *c = connection_of(config, name, n_name);
     if (c == NULL)
-        return il__error_set(reterr, IL_INVAL, "connections: at most %d are allowed",
+        return il__error_set(reterr, IL_INVAL, "connections: too many (maximum %d)",
                              CLI_CONNECTIONS_MAX);
     char **member = member_of(c, name + n_name);
     if (member == NULL)
@@ -165,10 +165,10 @@ make_url(const struct cli_connection *c, const char *text, char **ret, il_error 
 
     if (url == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (il__config_is_odd(url))
+    if (il__config_url_is_malformed(url))
         return il__error_set(
             reterr, IL_INVAL,
-            "connections.%s: neither a path nor a URL (sqlite:PATH or postgres://...)", c->name);
+            "connections.%s: invalid database; use sqlite:PATH, postgres://... or a path", c->name);
     *ret = TAKE(url);
     return IL_OK;
 }
@@ -184,7 +184,7 @@ read_line(const struct cli_connection *c, char **ret, il_error *reterr)
     if (file != NULL)
         (void)fclose(file); /* was only read from */
     if (got == NULL)
-        return il__error_set(reterr, IL_INVAL, "connections.%s: %s is empty or cannot be read",
+        return il__error_set(reterr, IL_INVAL, "connections.%s: cannot read %s, or it is empty",
                              c->name, c->url_file);
     line[strcspn(line, "\r\n")] = '\0';
     il_status st                = make_url(c, line, ret, reterr);

@@ -5,7 +5,7 @@
 #define IL_CLI_DEBUG_H
 
 #include "base/buf.h"
-#include "cli/table.h"
+#include "cli/defs.h"
 
 /*
  * The man page of a command, or of interlock itself (NULL). prose_path may be NULL. Returns the

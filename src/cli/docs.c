@@ -93,7 +93,7 @@ docs_exits(const struct cli_command *command UNUSED)
 static void
 docs_ops(const struct cli_command *command UNUSED)
 {
-    (void)puts("| op | number | wire name | writes | does |\n|---|---|---|---|---|");
+    (void)puts("| op | number | wire name | writes | description |\n|---|---|---|---|---|");
 #define X(name, num, wire, writes, text)                                     \
     (void)printf("| `IL_OP_%s` | %d | `%s` | %s | %s |\n", #name, num, wire, \
                  writes ? "yes" : "no", text);
@@ -104,7 +104,7 @@ docs_ops(const struct cli_command *command UNUSED)
 static void
 docs_commands(const struct cli_command *command)
 {
-    (void)puts("| command | does |\n|---|---|");
+    (void)puts("| command | description |\n|---|---|");
     for (size_t i = 0; i < CLI_CMD_COUNT; i++) {
         const struct cli_command *row = &il__cli_commands[i];
         /* The commands of a family are in one table of their own, all levels together. */
@@ -126,7 +126,7 @@ docs_options(const struct cli_command *command)
 {
     enum cli_command_id scope = command != NULL ? command->id : CLI_CMD_common;
 
-    (void)puts("| option | does | default |\n|---|---|---|");
+    (void)puts("| option | description | default |\n|---|---|---|");
     for (size_t i = 0; i < CLI_OPT_COUNT; i++) {
         const struct cli_option *option   = &il__cli_options[i];
         const char              *fallback = il__cli_option_default(option);
@@ -245,7 +245,7 @@ docs_server_metrics(const struct cli_command *command UNUSED)
 static void
 docs_log_events(const struct cli_command *command UNUSED)
 {
-    (void)puts("| event | level | says |\n|---|---|---|");
+    (void)puts("| event | level | meaning |\n|---|---|---|");
 #define X(id, level, name, text) (void)printf("| `%s` | %s | %s |\n", name, #level, text);
 #include "apps/events.inc"
 #include "http/log.def"
@@ -278,8 +278,8 @@ route(const char *method, const char *path, const char *permission, unsigned fla
 static void
 docs_routes(const struct cli_command *command UNUSED)
 {
-    (void)puts("| call | permission | does |\n|---|---|---|");
-#define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
+    (void)puts("| call | permission | description |\n|---|---|---|");
+#define R(method, path, permission, names, id, fn, query, body, answer, flags, summary) \
     route(method, path, #permission, flags, summary);
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
     route(method, path, #permission, flags, summary);
@@ -291,11 +291,12 @@ docs_routes(const struct cli_command *command UNUSED)
 static void
 docs_app_routes(const struct http_app *app)
 {
-    (void)puts("| call | permission | does |\n|---|---|---|");
+    (void)puts("| call | permission | description |\n|---|---|---|");
     for (size_t i = 0; i < app->n_routes; i++) {
         const struct http_route *r = &app->routes[i];
-        route(r->method, r->path, r->grant != NULL ? r->grant : http_permission_name(r->permission),
-              r->flags, r->summary);
+        route(r->method, r->path,
+              r->grant != NULL ? r->grant : http_permission_name(r->permission.role), r->flags,
+              r->summary);
     }
 }
 
@@ -309,7 +310,7 @@ http_error(const char *code, int http, il_status status, const char *text)
 static void
 docs_http_errors(const struct cli_command *command UNUSED)
 {
-    (void)puts("| code | HTTP status | status of the call | says |\n|---|---|---|---|");
+    (void)puts("| code | HTTP status | status of the call | meaning |\n|---|---|---|---|");
     for (const struct http_app *const *app = il__apps; *app != NULL; app++) {
         for (size_t i = 0; i < (*app)->n_errors; i++) {
             const struct http_app_error *e = &(*app)->errors[i];

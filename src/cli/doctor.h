@@ -2,13 +2,13 @@
  * doctor.h: `interlock doctor --connection`: looks at the user's own tables, in SQLite and
  * PostgreSQL.
  *
- *   doctor_database.c   the command: opens the database, prints findings
- *   doctor_catalogue.c  a table as the database's catalogue describes it
- *   doctor_checks.c     what is wrong with it, and the statement that fixes it
- *   doctor_invariants.c which invariant mentions a column
- *   doctor_file.c       the settings of a SQLite file
- *   doctor_checklist.c  the guard checklist
- *   doctor_pipelines.c  the pipelines of apps, in it
+ *   doctor_database.c    the command: opens the database, prints findings
+ *   doctor_catalogue.c   a table as the database's catalogue describes it
+ *   doctor_checks.c      what is wrong with it, and the statement that fixes it
+ *   doctor_invariants.c  which invariant mentions a column
+ *   doctor_file.c        the settings of a SQLite file
+ *   doctor_checklist.c   the guard checklist
+ *   doctor_pipelines.c   the pipelines of apps, in it
  *
  * Everything is read in one read-only transaction.
  */

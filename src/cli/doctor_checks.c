@@ -219,7 +219,7 @@ count_violations(struct checking *c, const char *const *columns, size_t n, bool 
     if (st == IL_OK && primary)
         st = ask_rows(c, sql_absent_count, columns, n, add_number, &c->f.n_violations);
     if (c->f.n_violations > 0)
-        il__buf_addf(&c->means, "; %" PRId64 " %s it", c->f.n_violations,
+        il__buf_addf(&c->means, "; %" PRId64 " %s this", c->f.n_violations,
                      c->f.n_violations == 1 ? "row violates" : "rows violate");
     return st;
 }
@@ -258,14 +258,14 @@ check_primary_key(struct checking *c)
     il__buf_adds(&c->name, "primary key");
     if (t->primary != NULL) {
         add_plain(&c->value, t->primary->columns, t->primary->n_columns);
-        il__buf_adds(&c->means, "every row can be named and locked");
+        il__buf_adds(&c->means, "every row can be identified and locked");
         return report(c, IL__FINDING_GOOD);
     }
     il__buf_adds(&c->value, "missing");
-    il__buf_adds(&c->means,
-                 "rows cannot be locked one by one, and duplicates cannot be told apart");
+    il__buf_adds(&c->means, "rows cannot be locked individually or told from duplicates");
     if (c->db->path != NULL)
-        il__buf_adds(&c->means, "; SQLite cannot add one: create a new table, copy, rename");
+        il__buf_adds(&c->means,
+                     "; SQLite cannot add one: create a new table, copy the rows, rename it");
     if (c->db->path != NULL || t->is_partitioned)
         return report(c, IL__FINDING_WARN);
     add_quoted(&c->columns, columns, n, ", ", "");
@@ -438,7 +438,7 @@ serves(const struct doctor_key *k, const char *state, const char *time, bool run
     if (i + 2 > k->n_columns || k->columns[i] == NULL || strcmp(k->columns[i], state) != 0 ||
         k->columns[i + 1] == NULL || strcmp(k->columns[i + 1], time) != 0)
         return IL__SERVES_NOT;
-    return k->where == NULL ? IL__SERVES : il__report_serves(k->where, state, running);
+    return k->where == NULL ? IL__SERVES : il__partial_index_serves(k->where, state, running);
 }
 
 static il_status
@@ -462,8 +462,8 @@ check_worker_index(struct checking *c, const char *state, const char *time, bool
     if (found != NULL && found->is_valid) {
         il__buf_adds(&c->means, best == IL__SERVES_PERHAPS
                                     ? "partial index: check that its condition covers the jobs"
-                                : running ? "jobs of dead workers are found quickly"
-                                          : "the next job is found quickly");
+                                : running ? "an index finds jobs of dead workers"
+                                          : "an index finds the next job");
         return report(c, best == IL__SERVES_PERHAPS ? IL__FINDING_NOTE : IL__FINDING_GOOD);
     }
     il__buf_adds(&c->means, running ? "finding jobs of dead workers scans the table"
@@ -525,13 +525,13 @@ check_foreign_key(struct checking *c, const struct doctor_key *key)
     il__buf_adds(&c->name, ")");
     if (found != NULL && found->is_valid) {
         il__buf_adds(&c->value, found->name);
-        il__buf_addf(&c->means, "rows that refer to %s are found quickly", key->parent);
+        il__buf_addf(&c->means, "an index finds rows that refer to %s", key->parent);
         return report(c, IL__FINDING_GOOD);
     }
     il__buf_addf(&c->value, "%s%s", found != NULL ? found->name : "missing",
                  found != NULL ? " is invalid" : "");
     il__buf_addf(&c->means,
-                 "deleting a row of %s, or changing its key, scans this table under its lock",
+                 "deleting a row of %s or changing its key scans this table while holding locks",
                  key->parent);
     il_status st = index_fix(c, sql_fix_index, found, key->columns, key->n_columns);
     return st == IL_OK ? report(c, IL__FINDING_WARN) : st;
@@ -555,10 +555,10 @@ check_counters(struct checking *c)
         begin(c, DOCTOR_COUNTER);
         il__buf_adds(&c->name, k->name);
         il__buf_adds(&c->value, invariant != NULL ? invariant : "no invariant");
-        il__buf_adds(&c->means, invariant != NULL
-                                    ? "an invariant looks at it"
-                                    : "it repeats what other rows say: recompute it on a schedule, "
-                                      "and compare");
+        il__buf_adds(&c->means,
+                     invariant != NULL
+                         ? "checked by this invariant"
+                         : "derived from other rows: recompute it on a schedule and compare");
         st = report(c, invariant != NULL ? IL__FINDING_GOOD : IL__FINDING_NOTE);
     }
     return st;

@@ -27,14 +27,13 @@ url_of(const struct cli *cli, const char *text, char **ret, il_error *reterr)
     AUTO_FREE char *url = il__config_store_url(text, NULL);
     if (url == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    if (il__config_is_odd(url))
-        return il__error_set(reterr, IL_INVAL,
-                             "doctor: --connection is neither a path nor a URL (sqlite:PATH or "
-                             "postgres://...)");
+    if (il__config_url_is_malformed(url))
+        return il__error_set(
+            reterr, IL_INVAL,
+            "doctor: invalid --connection; use a name, sqlite:PATH, postgres://... or a path");
     if (strpbrk(text, ":/.") == NULL)
         return il__error_set(reterr, IL_INVAL,
-                             "doctor: the configuration has no connection '%.64s'; a file is "
-                             "written as ./%.64s",
+                             "doctor: no connection '%.64s' is configured; for a file use ./%.64s",
                              text, text);
     *ret = TAKE(url);
     return IL_OK;
@@ -181,7 +180,7 @@ print(struct cli *cli, struct printing *p, size_t n_tables)
 static int
 check(struct cli *cli, struct doctor_database *db, const char *table)
 {
-    static const char *const headers[] = { "LEVEL", "TABLE", "CHECK", "FOUND", "WHICH MEANS" };
+    static const char *const headers[] = { "LEVEL", "TABLE", "CHECK", "VALUE", "MEANING" };
     struct printing          p         = { .with_all = table != NULL };
     struct doctor_table     *tables    = NULL;
     size_t                   n_tables  = 0;

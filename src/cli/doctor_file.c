@@ -83,7 +83,7 @@ il__doctor_check_file(struct doctor_database *db, doctor_finding_fn *each, void 
     tell(each, cookie, wal ? IL__FINDING_GOOD : IL__FINDING_WARN, "journal_mode",
          wal ? "wal" : "not wal",
          wal ? "readers and the writer do not block each other"
-             : "readers block the writer, and the writer blocks readers",
+             : "readers and writers block each other",
          wal ? NULL : sql_fix_wal);
     if (s.page_bytes < PAGE_BYTES_USUAL)
         tell(each, cookie, IL__FINDING_NOTE, "page_size", page,
@@ -93,10 +93,10 @@ il__doctor_check_file(struct doctor_database *db, doctor_finding_fn *each, void 
         tell(each, cookie, IL__FINDING_GOOD, "page_size", page,
              "at least a block of the file system", NULL);
     tell(each, cookie, IL__FINDING_NOTE, "foreign_keys", "set by each connection",
-         "the file does not keep it: every program must run PRAGMA foreign_keys = ON", NULL);
+         "not stored in the file; every connection must run PRAGMA foreign_keys = ON", NULL);
     tell(each, cookie, IL__FINDING_NOTE, "synchronous", "set by each connection",
-         "the file does not keep it: for durable commits every program needs PRAGMA synchronous = "
-         "FULL",
+         "not stored in the file; durable commits need PRAGMA synchronous = FULL on every "
+         "connection",
          NULL);
     return IL_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * doctor_invariants.c: which invariant mentions a column? Those of the users' files come from the
- * app that reads them (http_app.queries); the others are registered by apps for their own tables.
+ * doctor_invariants.c: finds the invariants that mention a column. Those of the users' files come
+ * from the app that reads them (http_app.queries); the others are registered by apps for their own
+ * tables.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -14,9 +14,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "cli/app_tables.h"
 #include "cli/doctor.h"
 #include "cli/request.h"
-#include "cli/tables.h"
 
 #define NAME_BYTES 256
 

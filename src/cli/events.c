@@ -144,7 +144,7 @@ add_expiry(struct il__buf *b, const il_event_info *e)
 {
     il__buf_adds(b, "expired at ");
     add_time(b, e->last_at_ms, 0);
-    il__buf_adds(b, " UTC without a sign of life: held by ");
+    il__buf_adds(b, " UTC without a renewal: held by ");
     add_who(b, e->meta, e->holder);
     add_since(b, e);
 }

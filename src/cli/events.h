@@ -1,4 +1,5 @@
-/* events.h: what happened to a key, in words: for `interlock why` and `interlock history`. */
+/* events.h: the recorded expiries, breaks and refusals of a key, in words: for `interlock why` and
+ * `interlock history`. */
 #ifndef IL_CLI_EVENTS_H
 #define IL_CLI_EVENTS_H
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/parse.h"
-#include "cli/ask.h"
+#include "cli/apply.h"
 
 #define SHORT_DIGITS 8
 #define NEWEST 1000

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-/* Print what is available; `go_on`: until the run has ended. */
-MUST_USE il_status il__cli_follow(struct cli *cli, const char *id, bool go_on, il_error *reterr);
+/* Print it until the run has ended. */
+MUST_USE il_status il__cli_follow(struct cli *cli, const char *id, il_error *reterr);
 
 #endif

@@ -76,7 +76,7 @@ print_heading(const char *heading)
 
 /* The options of `scope` that apply to `command`. */
 static void
-print_options(const char *heading, enum cli_command_id scope, const struct cli_command *command)
+print_options(enum cli_command_id scope, const struct cli_command *command)
 {
     bool any = false;
 
@@ -85,7 +85,7 @@ print_options(const char *heading, enum cli_command_id scope, const struct cli_c
         if (option->command != scope || !il__cli_option_applies(option, command))
             continue;
         if (!any)
-            print_heading(heading);
+            print_heading("Options");
         any = true;
         print_option(option);
     }
@@ -182,7 +182,7 @@ il__cli_help_command(const struct cli_command *command)
         print_heading("Commands");
         print_family(command);
     }
-    print_options("Options", command->id, command);
+    print_options(command->id, command);
     print_examples(command->id);
     (void)putchar('\n');
     if (has_durations(command))
@@ -200,8 +200,8 @@ static void
 help_options(void)
 {
     (void)puts("Usage: interlock [OPTIONS] COMMAND [ARGUMENTS]");
-    (void)puts("Options of every command; they may stand before or after it.");
-    print_options("Options", CLI_CMD_common, NULL);
+    (void)puts("Options of every command, given before or after it.");
+    print_options(CLI_CMD_common, NULL);
     print_heading("Values");
     (void)puts("  DUR   250ms, 30s, 5m, 1h, 1d or 0; some options also take forever\n"
                "  TIME  2026-11-15T03:30:00Z (RFC 3339)\n"

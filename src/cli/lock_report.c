@@ -76,7 +76,7 @@ take_ms(const json_t *json, const char *name, uint64_t *ret_us, char why[80])
     double        ms    = json_number_value(value);
 
     if (!json_is_number(value) || !(ms >= 0 && ms <= MS_MAX)) {
-        (void)snprintf(why, 80, "'%s' is missing or not a number from 0 on", name);
+        (void)snprintf(why, 80, "'%s' is missing or not a non-negative number", name);
         return false;
     }
     *ret_us = (uint64_t)(ms * US_PER_MS + 0.5);
@@ -364,7 +364,7 @@ il__cli_lock_report_read(struct lock_report *r, FILE *file, il_error *reterr)
     if (!ok)
         return il__error_set(reterr, IL_NOMEM, "out of memory for the report");
     if (ferror(file) != 0)
-        return il__error_set(reterr, IL_STORE, "cannot read: %s", strerror(errno));
+        return il__error_set(reterr, IL_STORE, "cannot read the log: %s", strerror(errno));
     sort_all(r);
     return IL_OK;
 }

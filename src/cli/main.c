@@ -47,7 +47,7 @@ main(int argc, char **argv)
 
     if (args == NULL || !il__proc_hide_environment())
         return il__cli_fail_memory();
-    il__own_process();
+    il__configure_process();
     int status = il__cli_main(args);
     free_args(args);
     return status;

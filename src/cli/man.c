@@ -96,7 +96,7 @@ print_exits(const struct cli_command *command)
 
     section("EXIT STATUS");
     if (command == NULL)
-        (void)puts("The page of each command has its own; these are those of all commands:");
+        (void)puts("Exit statuses common to all commands; each command's page lists its own:");
     else if ((command->flags & CLI_EXEC) != 0)
         (void)puts("The exit status of the command, or one of these:");
     while ((row = il__cli_exit_next(row)) != NULL) {

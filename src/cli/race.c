@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/table.h"
+#include "cli/defs.h"
 
 _Static_assert(CLI_RACE_MAX <= PIPE_BUF, "the start signals must be one atomic write");
 

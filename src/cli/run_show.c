@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "cli/ask.h"
-#include "cli/item.h"
+#include "cli/apply.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 #include "cli/run_kind.h"
 

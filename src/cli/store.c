@@ -40,7 +40,7 @@ il__cli_store_is_local(const char *url)
 }
 
 bool
-il__cli_store_is_away(const char *url, const il_error *err)
+il__cli_store_is_unreachable(const char *url, const il_error *err)
 {
     static const char *const postgres[] = { "postgres:", "postgresql:" };
     /* The engine's own error (il_error.native): words of Redis, classes of SQLSTATE, statuses of
@@ -68,14 +68,14 @@ il__cli_store_is_away(const char *url, const il_error *err)
 }
 
 il_status
-il__cli_store_not_server(const struct cli *cli, const char *what, il_error *reterr)
+il__cli_store_not_server(const struct cli *cli, const char *why, il_error *reterr)
 {
     const struct il__setting *store = CLI_SETTING(cli, store);
 
     if (store->text == NULL || !il__config_is_server(store->text))
         return IL_OK;
-    return il__error_set(reterr, IL_INVAL, "%s: %s, not through a server (%s)", cli->command->name,
-                         what, store->origin);
+    return il__error_set(reterr, IL_INVAL, "%s: cannot be used with a server (%s): %s",
+                         cli->command->name, store->origin, why);
 }
 
 /* Does the name of a query parameter imply that its value is a secret? The value of listen is a
@@ -184,4 +184,20 @@ il__cli_store_open(struct cli *cli, bool create, il_error *reterr)
         opts.flags = 0;
     }
     return il_open(url, &opts, &cli->store, reterr);
+}
+
+il_status
+il__cli_shared_store(struct cli *cli, il_open_opts *ret_opts, const char **ret_url,
+                     il_error *reterr)
+{
+    il_status st = il__cli_store_prepare(cli, true, ret_opts, reterr);
+
+    if (st != IL_OK)
+        return st;
+    *ret_url = CLI_SETTING(cli, store)->text;
+    if (!il__cli_store_is_private(*ret_url))
+        return IL_OK;
+    return il__error_set(reterr, IL_INVAL,
+                         "%s: store '%s' is private to one process; use sqlite:PATH",
+                         cli->command->name, *ret_url);
 }

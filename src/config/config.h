@@ -1,7 +1,7 @@
 /*
- * config.h: which store or server a program uses that names none: il_open(NULL, ...). It is the
- * configuration of `interlock`, so the command reads all of its settings here: later ones win, of
- * the defaults, the files, the environment and the flags.
+ * config.h: chooses the store or server for a program that names none: il_open(NULL, ...). It is
+ * the configuration of `interlock`, so the command reads all of its settings here: later ones win,
+ * of the defaults, the files, the environment and the flags.
  *
  * A reader of the configuration has a table of the keys that it knows. The library's are those of
  * enum il__open_key, the command's are many more.
@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* ---- place.c: folders and URLs --------------------------------------------------------------- */
+/* ---- store_url.c: folders and URLs ----------------------------------------------------------- */
 
 /* The folder named by `$variable`, else `below` in the home folder (XDG rules); il__free() it or
  * NULL. */
@@ -31,7 +31,7 @@ size_t il__config_scheme_bytes(const char *text);
 /* What has no scheme is a path, and messages show paths. Is this one rather a URL with something
  * before it, or the parameters of libpq? Then refuse it without showing it: it may contain a
  * password. */
-bool il__config_is_odd(const char *url);
+bool il__config_url_is_malformed(const char *url);
 /* Is it the URL of another Interlock, over HTTP? */
 bool il__config_is_server(const char *url);
 

@@ -1,4 +1,4 @@
-/* files.c: which files are read, and their text. */
+/* files.c: finds and reads the configuration files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ read_all(const char *path, int fd, struct il__buf *data, il_error *reterr)
             return il__error_set(reterr, IL_INVAL, "%s: %s", path, strerror(errno));
         il__buf_add(data, chunk, (size_t)n);
         if (data->failed)
-            return il__error_set(reterr, IL_INVAL, "%s: larger than 1 MiB", path);
+            return il__error_set(reterr, IL_INVAL, "%s: file larger than 1 MiB", path);
     }
     return IL_OK;
 }

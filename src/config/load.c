@@ -43,9 +43,7 @@ il__config_set(const struct il__config *c, size_t i_key, const char *text,
                                     : il__strdup(text);
     AUTO_FREE char *origin = il__strdup(from->name);
     if (value == NULL && url)
-        return il__error_set(reterr, IL_INVAL,
-                             "the path is too long, or the home folder is "
-                             "unknown");
+        return il__error_set(reterr, IL_INVAL, "the path is too long, or $HOME is not set");
     if (value == NULL || origin == NULL)
         return no_memory(reterr);
     il__free(setting->text);
@@ -97,7 +95,7 @@ set_key(const struct file *file, size_t i_key, const struct il__config_entry *en
     if (setting->source == IL__FROM_FILE && setting->i_file == file->i_file)
         return il__error_set(reterr, IL_INVAL, "%s: set twice", key.name);
     if (entry->text == NULL)
-        return il__error_set(reterr, IL_INVAL, "%s: has no value", key.name);
+        return il__error_set(reterr, IL_INVAL, "%s: no value given", key.name);
     if (entry->list && !key.list)
         return il__error_set(reterr, IL_INVAL, "%s: expected one value, not a list", key.name);
     il_status st = il__config_set(file->config, i_key, entry->text, from, &why);
@@ -200,8 +198,8 @@ il__config_use_server(const struct il__config *c, il_error *reterr)
         return IL_OK;
     if (server->source == store->source && server->i_file == store->i_file)
         return il__error_set(reterr, IL_INVAL,
-                             "%s and %s cannot be combined: use a store or a server", store->origin,
-                             server->origin);
+                             "%s and %s cannot be combined; use either a store or a server",
+                             store->origin, server->origin);
     if (server->source == store->source && server->i_file < store->i_file)
         return IL_OK;
     AUTO_FREE char *text   = il__strdup(server->text);

@@ -9,8 +9,9 @@ il__config_check_server(const char *text, il_error *reterr)
 {
     if (il__config_is_server(text))
         return IL_OK;
-    return il__error_set(reterr, IL_INVAL,
-                         "not a server URL: http://HOST:PORT, https://HOST or http+unix:/PATH");
+    return il__error_set(
+        reterr, IL_INVAL,
+        "invalid server URL; use http://HOST:PORT, https://HOST or http+unix:/PATH");
 }
 
 /* Classes of keys: each must be valid before the `:` of a key. */
@@ -73,12 +74,11 @@ il__config_open_opts(const struct il__config *c, bool create, struct il__config_
     il_status                 st     = IL_OK;
 
     if (store->text == NULL)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "no store: the home folder is unknown; set --store or $INTERLOCK_STORE");
-    if (il__config_is_odd(store->text))
         return il__error_set(reterr, IL_INVAL,
-                             "the store is neither a path nor a URL such as postgres://HOST/DB");
+                             "no store: $HOME is not set; pass --store or set $INTERLOCK_STORE");
+    if (il__config_url_is_malformed(store->text))
+        return il__error_set(reterr, IL_INVAL,
+                             "invalid store; use a path or a URL such as postgres://HOST/DB");
     if (create && store->source == IL__FROM_DEFAULT)
         st = il__config_make_folder(store->text, reterr);
     if (st == IL_OK)

@@ -147,10 +147,10 @@ read_mapping(struct reader *r, const char *prefix, unsigned depth)
             return IL_OK;
         const char *key = event.it.type == YAML_SCALAR_EVENT ? scalar_text(&event) : NULL;
         if (key == NULL)
-            return fail(r, line_of(&event), "expected a name");
+            return fail(r, line_of(&event), "expected a key");
         il__buf_addf(&name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", key);
         if (name.failed)
-            return fail(r, line_of(&event), "name too long");
+            return fail(r, line_of(&event), "key too long");
         st = read_value(r, il__buf_str(&name), depth);
         if (st != IL_OK)
             return st;

@@ -20,28 +20,28 @@ il_mode_name(il_mode mode)
 }
 
 void
-il__load_add(struct il__load *load, il_mode mode, uint32_t permits)
+il__occupancy_add(struct il__occupancy *occupancy, il_mode mode, uint32_t permits)
 {
     CHECK((unsigned)mode < IL_MODE_COUNT);
     CHECK((mode == IL_MODE_PERMIT) == (permits > 0));
-    load->n[mode]++;
+    occupancy->n[mode]++;
     if (mode == IL_MODE_PERMIT)
-        load->permits = permits;
+        occupancy->permits = permits;
 }
 
 enum il__verdict
-il__conflict(const struct il__load *load, il_mode mode, uint32_t permits)
+il__conflict(const struct il__occupancy *occupancy, il_mode mode, uint32_t permits)
 {
     CHECK((unsigned)mode < IL_MODE_COUNT);
     for (unsigned live = 0; live < IL_MODE_COUNT; live++) {
-        if (load->n[live] > 0 && conflicts[mode][live])
+        if (occupancy->n[live] > 0 && conflicts[mode][live])
             return IL__CONFLICT;
     }
-    if (mode != IL_MODE_PERMIT || load->n[IL_MODE_PERMIT] == 0)
+    if (mode != IL_MODE_PERMIT || occupancy->n[IL_MODE_PERMIT] == 0)
         return IL__COMPATIBLE;
-    if (load->permits != permits)
+    if (occupancy->permits != permits)
         return IL__OTHER_N;
-    return load->n[IL_MODE_PERMIT] < permits ? IL__COMPATIBLE : IL__CONFLICT;
+    return occupancy->n[IL_MODE_PERMIT] < permits ? IL__COMPATIBLE : IL__CONFLICT;
 }
 
 bool

@@ -7,13 +7,13 @@
 #include "base/base.h"
 
 /* The live leases of a key, counted from its lease rows, so that no counter can drift. */
-struct il__load {
+struct il__occupancy {
     uint32_t n[IL_MODE_COUNT]; /* live leases by mode */
     uint32_t permits;          /* N of the live semaphore, when n[IL_MODE_PERMIT] > 0 */
 };
 
 /* Add one live lease. */
-void il__load_add(struct il__load *load, il_mode mode, uint32_t permits);
+void il__occupancy_add(struct il__occupancy *occupancy, il_mode mode, uint32_t permits);
 
 enum il__verdict {
     IL__COMPATIBLE,
@@ -23,7 +23,8 @@ enum il__verdict {
 };
 
 /* Is a lease of this mode compatible with the live ones? */
-enum il__verdict il__conflict(const struct il__load *load, il_mode mode, uint32_t permits);
+enum il__verdict il__conflict(const struct il__occupancy *occupancy, il_mode mode,
+                              uint32_t permits);
 
 /* Does one live lease conflict with a request? (Permits are compatible until N is reached.) */
 bool il__modes_conflict(il_mode live, uint32_t live_permits, il_mode asked, uint32_t asked_permits);

@@ -22,7 +22,6 @@
 #define EVERY_HOUR 0xFFFFFFU
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MINUTES 1440
-#define LAST_MS INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 /* The longest gap of any schedule that has ticks: a 1st of February on a given weekday, around a
  * year that is divisible by four but not a leap year, is 12 years away. */
 #define GAP_DAYS_MAX (40 * 366)
@@ -110,12 +109,12 @@ parse_item(const struct field *f, const char *item, const char *end, uint64_t *m
         if (p < end && *p == '-') {
             p++;
             if (!parse_value(f, &p, end, &hi))
-                return refuse(f, item, (size_t)(end - item), "is not a range", reterr);
+                return refuse(f, item, (size_t)(end - item), "is not a valid range", reterr);
             if (f == &fields[WEEKDAY] && hi == 0 && lo > 0)
                 hi = 7; /* FRI-SUN */
         }
     } else {
-        return refuse(f, item, (size_t)(end - item), "is not a value", reterr);
+        return refuse(f, item, (size_t)(end - item), "is not a number or name", reterr);
     }
     if (p < end && *p == '/') {
         p++;
@@ -123,7 +122,7 @@ parse_item(const struct field *f, const char *item, const char *end, uint64_t *m
             return refuse(f, item, (size_t)(end - item), "needs a step of at least 1", reterr);
     }
     if (p != end)
-        return refuse(f, item, (size_t)(end - item), "is not a value", reterr);
+        return refuse(f, item, (size_t)(end - item), "is not a number or name", reterr);
     if (lo < f->min || hi > f->max || lo > hi)
         return refuse(f, item, (size_t)(end - item), "is out of range", reterr);
     for (unsigned v = lo; v <= hi; v += step)
@@ -176,9 +175,9 @@ parse_fields(const char *text, struct il__cron *c, il_error *reterr)
         n++;
     }
     if (n < N_FIELDS)
-        return il__error_set(reterr, IL_INVAL,
-                             "the schedule has %zu of five fields (minute hour day month weekday)",
-                             n);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "the schedule has %zu fields, expected five (minute hour day month weekday)", n);
     *c = (struct il__cron){
         .minutes     = masks[MINUTE],
         .hours       = (uint32_t)masks[HOUR],
@@ -221,10 +220,10 @@ parse_zone(const char **text, const struct il__zone **ret, il_error *reterr)
     const char *from = *text + strlen(ZONE_PREFIX);
     size_t      n    = strcspn(from, " ");
     if (n >= sizeof name || from[n] == '\0')
-        return il__error_set(reterr, IL_INVAL,
-                             "'%.60s' is not a time zone and a schedule such as "
-                             "'CRON_TZ=Europe/Berlin 0 6 * * *'",
-                             *text);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "'%.60s' needs a time zone and a schedule, such as 'CRON_TZ=Europe/Berlin 0 6 * * *'",
+            *text);
     (void)snprintf(name, sizeof name, "%.*s", (int)n, from);
     *text = from + n + strspn(from + n, " ");
     return il__zone_get(name, ret, reterr);
@@ -315,14 +314,14 @@ next_local(const struct il__cron *c, int64_t after_ms)
     int64_t days   = minute / DAY_MINUTES;
     int64_t from   = minute % DAY_MINUTES;
 
-    if (after >= LAST_MS)
+    if (after >= IL__TIME_MS_MAX)
         return IL__NEVER;
     for (unsigned i = 0; i < GAP_DAYS_MAX; i++, days++, from = 0) {
         struct date d = date_of(days);
         int64_t     m = day_matches(c, days, &d) ? minute_of_day(c, from) : DAY_MINUTES;
         int64_t     t = (days * DAY_MINUTES + m) * MINUTE_MS;
         if (m < DAY_MINUTES)
-            return t <= LAST_MS ? t : IL__NEVER;
+            return t <= IL__TIME_MS_MAX ? t : IL__NEVER;
     }
     return IL__NEVER;
 }

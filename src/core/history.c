@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "core/cursor.h"
 #include "core/key.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -304,11 +305,12 @@ check_refused(il_op *op, il_error *reterr)
     if (in->count == 0)
         in->count = 1;
     if (in->count > IL__REFUSED_MAX)
-        return il__error_set(reterr, IL_INVAL, "a count of %u is over the maximum of %d", in->count,
+        return il__error_set(reterr, IL_INVAL, "count %u exceeds the maximum of %d", in->count,
                              IL__REFUSED_MAX);
     if (in->span_ms < 0 || in->span_ms > IL_DELAY_MS_MAX || in->held_ms < 0 ||
         in->held_ms > IL_DELAY_MS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a time of a refusal is outside 0..366d");
+        return il__error_set(reterr, IL_INVAL,
+                             "span_ms and held_ms must be between 0 and 366 days");
     if (op->fence >= IL__FENCE_END)
         return il__error_set(reterr, IL_INVAL, "invalid fence %" PRIu64, op->fence);
     if (il__check_text("meta", in->meta, 1, IL_META_BYTES_MAX, true, reterr) != IL_OK ||

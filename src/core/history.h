@@ -1,5 +1,5 @@
 /*
- * history.h: what happened to a key: expiries, breaks and refusals, for `interlock history`.
+ * history.h: the recorded expiries, breaks and refusals of a key, for `interlock history`.
  *
  * An engine stores one row per key: a text with up to IL_EVENTS_MAX events, oldest first, which
  * only the functions below read and write. PostgreSQL and Redis have ports of them.

@@ -13,12 +13,6 @@
 #include "core/op.h"
 #include "core/queue.h"
 
-static const struct il__job_edge edges[] = {
-#define X(from, event, to, why) { IL_JOB_##from, IL__JOB_EV_##event, IL_JOB_##to, why },
-#include "core/job_edges.def"
-#undef X
-};
-
 static const unsigned char next_state[IL_JOB_STATE_COUNT][IL__JOB_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_JOB_##from][IL__JOB_EV_##event] = IL_JOB_##to,
 #include "core/job_edges.def"
@@ -33,29 +27,6 @@ il__job_step(il_job_state from, enum il__job_event event)
     CHECK((unsigned)from < IL_JOB_STATE_COUNT);
     CHECK((unsigned)event < IL__JOB_EVENT_COUNT);
     return (il_job_state)next_state[from][event];
-}
-
-const struct il__job_edge *
-il__job_edges(size_t *ret_n)
-{
-    *ret_n = ARRAY_LEN(edges);
-    return edges;
-}
-
-const char *
-il__job_event_name(enum il__job_event event)
-{
-    static const char *const names[IL__JOB_EVENT_COUNT] = {
-        [IL__JOB_EV_PUSH] = "push",     [IL__JOB_EV_DELAY] = "delay",
-        [IL__JOB_EV_PARENT] = "parent", [IL__JOB_EV_DUE] = "due",
-        [IL__JOB_EV_CLAIM] = "claim",   [IL__JOB_EV_FINISH] = "finish",
-        [IL__JOB_EV_AGAIN] = "again",   [IL__JOB_EV_DIE] = "die",
-        [IL__JOB_EV_EXPIRE] = "expire", [IL__JOB_EV_CANCEL] = "cancel",
-        [IL__JOB_EV_RETRY] = "retry",
-    };
-
-    CHECK(event < IL__JOB_EVENT_COUNT);
-    return names[event];
 }
 
 static const char *const state_names[IL_JOB_STATE_COUNT] = {
@@ -217,7 +188,7 @@ il__job_push(struct il__job *j, const struct il__job_env *e, const il_op *op, ui
 }
 
 il_status
-il__job_adopt(const struct il__job *parent, uint64_t n_now, const char **ret_detail)
+il__job_may_adopt(const struct il__job *parent, uint64_t n_now, const char **ret_detail)
 {
     il_status st = IL_STATE;
 
@@ -473,13 +444,14 @@ il__job_say_stale(il_op *op, const struct il__job *j, const char *worker)
     if (j->token == 0)
         il__buf_addf(&text, "the job is %s and was never claimed", il_job_state_name(j->state));
     else if (j->token != op->fence && j->state == IL_JOB_RUNNING)
-        il__buf_addf(&text, "the job is RUNNING: worker '%s' has claimed it since", worker);
+        il__buf_addf(&text, "worker '%s' has since claimed the job, which is RUNNING", worker);
     else if (j->token != op->fence)
-        il__buf_addf(&text, "the job is %s: worker '%s' has claimed it since",
-                     il_job_state_name(j->state), worker);
+        il__buf_addf(&text, "worker '%s' has since claimed the job, which is %s", worker,
+                     il_job_state_name(j->state));
     else
-        il__buf_addf(&text, "the job is %s: the claim has ended (%s)", il_job_state_name(j->state),
-                     ends[(unsigned)j->last < IL__LAST_COUNT ? j->last : IL__LAST_NONE]);
+        il__buf_addf(&text, "the claim has ended (%s); the job is %s",
+                     ends[(unsigned)j->last < IL__LAST_COUNT ? j->last : IL__LAST_NONE],
+                     il_job_state_name(j->state));
     il__op_end(op, IL_STALE, il__buf_str(&text));
 }
 

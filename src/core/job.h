@@ -27,18 +27,8 @@ enum il__job_event {
     IL__JOB_EVENT_COUNT
 };
 
-struct il__job_edge {
-    il_job_state       from;
-    enum il__job_event event;
-    il_job_state       to;
-    const char        *why;
-};
-
 /* The state after `event`, or IL_JOB_NONE if no such edge exists. */
 il_job_state il__job_step(il_job_state from, enum il__job_event event);
-/* All edges, for tests and diagrams. */
-const struct il__job_edge *il__job_edges(size_t *ret_n);
-const char                *il__job_event_name(enum il__job_event event);
 
 /* How the last attempt ended. Stored: the numbers never change. */
 enum il__job_last {
@@ -60,6 +50,13 @@ enum il__job_lane {
     IL__LANE_PARENT    = 3,
     IL__LANE_BLOCKED   = 4, /* READY, but its group is full */
     IL__LANE_UNDECIDED = 5, /* PostgreSQL: READY, but not known whether its group is full */
+};
+
+/* What an engine with tables keeps in one column of a job. Stored: the numbers never change. */
+enum il__job_flag {
+    IL__JOB_FLAG_CANCELLED = 1 << 0,
+    IL__JOB_FLAG_SILENT    = 1 << 1,
+    IL__JOB_FLAG_SEALED    = 1 << 2,
 };
 
 /* The numbers of a job's row. Texts (payload, error, worker …) belong to the engine. Times are
@@ -88,8 +85,9 @@ struct il__job {
 
 /* Totals of a queue, as il_queue_info has them. */
 struct il__totals {
-    uint64_t pushed, claimed, completed, failed_attempts, failed, snoozed, cancelled, recovered,
-        duplicates, stale;
+#define X(name, total) uint64_t total;
+#include "core/totals.def"
+#undef X
 };
 
 /* The children of a parent, counted from their rows. `n_failed` are those that FAILED or were
@@ -151,7 +149,7 @@ void il__totals_show(const struct il__totals *t, il_queue_info *info);
 void il__job_push(struct il__job *j, const struct il__job_env *e, const il_op *op, uint64_t seq);
 /* May `parent` (NULL: none) get one more child when it has n_now? IL_OK, or the status and
  * *ret_detail. */
-il_status il__job_adopt(const struct il__job *parent, uint64_t n_now, const char **ret_detail);
+il_status il__job_may_adopt(const struct il__job *parent, uint64_t n_now, const char **ret_detail);
 void      il__job_promote(struct il__job *j);
 void il__job_claim(struct il__job *j, const struct il__job_env *e, const il_op *op, uint64_t token);
 void il__job_heartbeat(struct il__job *j, const struct il__job_env *e, const il_op *op);

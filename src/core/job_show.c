@@ -30,14 +30,7 @@ il__job_show(const struct il__job *j, const struct il__children *children, int64
 void
 il__totals_show(const struct il__totals *t, il_queue_info *info)
 {
-    info->pushed          = t->pushed;
-    info->claimed         = t->claimed;
-    info->completed       = t->completed;
-    info->failed_attempts = t->failed_attempts;
-    info->failed          = t->failed;
-    info->snoozed         = t->snoozed;
-    info->cancelled       = t->cancelled;
-    info->recovered       = t->recovered;
-    info->duplicates      = t->duplicates;
-    info->stale           = t->stale;
+#define X(name, total) info->total = t->total;
+#include "core/totals.def"
+#undef X
 }

@@ -6,13 +6,6 @@
 #include "base/clock.h"
 #include "core/limits.h"
 
-static const struct il__lease_edge edges[] = {
-#define X(from, event, to, why) { IL_LEASE_##from, IL__EV_##event, IL_LEASE_##to, why },
-#include "core/lease_edges.def"
-#undef X
-};
-
-/* The same, to look up. */
 static const unsigned char next_state[IL_LEASE_STATE_COUNT][IL__LEASE_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_LEASE_##from][IL__EV_##event] = IL_LEASE_##to,
 #include "core/lease_edges.def"
@@ -27,29 +20,6 @@ il__lease_step(il_lease_state from, enum il__lease_event event)
     CHECK((unsigned)from < IL_LEASE_STATE_COUNT);
     CHECK((unsigned)event < IL__LEASE_EVENT_COUNT);
     return (il_lease_state)next_state[from][event];
-}
-
-const struct il__lease_edge *
-il__lease_edges(size_t *ret_n)
-{
-    *ret_n = ARRAY_LEN(edges);
-    return edges;
-}
-
-const char *
-il__lease_event_name(enum il__lease_event event)
-{
-    static const char *const names[IL__LEASE_EVENT_COUNT] = {
-        [IL__EV_GRANT] = "grant",         [IL__EV_QUEUE] = "queue",
-        [IL__EV_OFFER] = "offer",         [IL__EV_CONFIRM] = "confirm",
-        [IL__EV_RENEW] = "renew",         [IL__EV_RELEASE] = "release",
-        [IL__EV_EXPIRE] = "expire",       [IL__EV_SETTLE] = "settle",
-        [IL__EV_BREAK] = "break",         [IL__EV_LEAVE] = "leave",
-        [IL__EV_BREAK_NOW] = "break_now",
-    };
-
-    CHECK(event < IL__LEASE_EVENT_COUNT);
-    return names[event];
 }
 
 const char *

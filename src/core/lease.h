@@ -25,19 +25,8 @@ enum il__lease_event {
     IL__LEASE_EVENT_COUNT
 };
 
-struct il__lease_edge {
-    il_lease_state       from;
-    enum il__lease_event event;
-    il_lease_state       to;
-    const char          *why; /* what the log and the admin page show */
-};
-
 /* The state after `event`, or IL_LEASE_NONE if no such edge exists: then the op is refused. */
 il_lease_state il__lease_step(il_lease_state from, enum il__lease_event event);
-
-/* All edges, for tests and diagrams. */
-const struct il__lease_edge *il__lease_edges(size_t *ret_n);
-const char                  *il__lease_event_name(enum il__lease_event event);
 
 /* Has a lease in this state ended? (RELEASED, EXPIRED, BROKEN) */
 bool il__lease_ended(il_lease_state state);

@@ -1,22 +1,24 @@
 /*
  * limits.h: protocol constants that callers cannot configure.
  *
- * All in milliseconds of lease time. The public limits (key length, TTL range, …) are in
+ * Names end in their unit: _MS (of lease time), _BYTES; others are counts. Those marked "by
+ * default" can be overridden by an op. The public limits (key length, TTL range, …) are in
  * interlock.h.
  */
 #ifndef IL_CORE_LIMITS_H
 #define IL_CORE_LIMITS_H
+
+/* fences and tickets stay below this: exact as JSON numbers */
+#define IL__FENCE_END (UINT64_C(1) << 53)
 
 #define IL__WAIT_MS_MAX (INT64_C(366) * 86400000) /* a longer wait has no deadline */
 #define IL__OFFER_MS 2000          /* a waiter has min(TTL, this) to confirm its turn */
 #define IL__WAITER_REFRESH_MS 5000 /* a waiter must report at least this often */
 #define IL__WAITER_DROP_MS 15000   /* and is dropped after this much silence */
 #define IL__ENDED_KEEP_MS 60000    /* how long an ended (key, holder) is remembered */
-/* fences and tickets stay below this: exact as JSON numbers */
-#define IL__FENCE_END (UINT64_C(1) << 53)
-#define IL__ENDED_MAX 65536  /* and how many at most: the newest */
-#define IL__SWEEP_MS 1000    /* between two background sweeps */
-#define IL__SWEEP_ITEMS 1000 /* default bound of one sweep, per kind of thing */
+#define IL__ENDED_MAX 65536        /* and how many at most: the newest */
+#define IL__SWEEP_MS 1000          /* between two background sweeps */
+#define IL__SWEEP_ITEMS 1000       /* default bound of one sweep, per kind of thing */
 
 /* rows that one page of a listing skips; then it ends, and the next page continues */
 #define IL__LOOK_MAX 1000
@@ -31,6 +33,7 @@
 #define IL__DAY_MS INT64_C(86400000)
 #define IL__RUN_KEEP_MS (30 * IL__DAY_MS) /* history of runs, by default */
 #define IL__RUN_QUEUE_MAX 100             /* pending runs of a key, by default */
+#define IL__LOG_PIECE_BYTES 65536         /* of a log that an engine stores in one row or key */
 #define IL__LOG_READ_BYTES 65536          /* maximum that one RUN_LOG returns */
 
 #define IL__ONCE_TTL_MS 60000       /* an idempotency key's claim, by default */
@@ -55,6 +58,7 @@
 
 #define IL__TX_MS INT64_C(1000) /* a caller's own transaction is rolled back when it is older */
 
-#define IL__NEVER INT64_MAX /* a deadline that never comes */
+#define IL__NEVER INT64_MAX                      /* a deadline that never comes */
+#define IL__TIME_MS_MAX INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 
 #endif

@@ -53,8 +53,9 @@ il__once_check(il_op *op, il_error *reterr)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-bool
-il__once_gone(const struct il__once *e, int64_t now_ms, int64_t wall_ms)
+/* Does the entry count as missing? */
+static bool
+is_gone(const struct il__once *e, int64_t now_ms, int64_t wall_ms)
 {
     return (e->done ? wall_ms : now_ms) >= e->purge_ms;
 }
@@ -111,7 +112,7 @@ enum il__once_step
 il__once_begin(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wall_ms)
 {
     const il_once_in *in   = &op->in.once;
-    bool              gone = e == NULL || il__once_gone(e, now_ms, wall_ms);
+    bool              gone = e == NULL || is_gone(e, now_ms, wall_ms);
 
     if (!gone)
         op->out.age_ms = MAX(wall_ms - e->created_at, 0);
@@ -158,7 +159,7 @@ il__once_finish(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wal
 {
     const il_once_in *in = &op->in.once;
 
-    if (e == NULL || il__once_gone(e, now_ms, wall_ms)) {
+    if (e == NULL || is_gone(e, now_ms, wall_ms)) {
         il__op_end(op, IL_STALE, IL__SAY_NOT_THE_CLAIM);
         return false;
     }
@@ -186,7 +187,7 @@ bool
 il__once_abandon(il_op *op, const struct il__once *e, int64_t now_ms, int64_t wall_ms)
 {
     op->status = IL_OK;
-    if (e == NULL || il__once_gone(e, now_ms, wall_ms))
+    if (e == NULL || is_gone(e, now_ms, wall_ms))
         return false;
     if (is_claim_of(e, op))
         return true;

@@ -42,9 +42,6 @@ struct il__once {
  * names checked with il__op_name() are recorded. IL_INVAL names the input and the reason. */
 il_status il__once_check(il_op *op, il_error *reterr) MUST_USE;
 
-/* Does the entry count as missing? */
-bool il__once_gone(const struct il__once *e, int64_t now_ms, int64_t wall_ms);
-
 enum il__once_step {
     IL__ONCE_ANSWERED, /* status and outputs are complete, except the value of a REPLAY */
     IL__ONCE_CLAIM,    /* store a new claim; out.fence will be its token */

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "core/cache.h"
+#include "core/cursor.h"
 #include "core/history.h"
 #include "core/key.h"
 #include "core/limits.h"
@@ -51,7 +52,7 @@ il__op_looks(il_op_type type)
 }
 
 bool
-il__op_is_sign(il_op_type type)
+il__op_is_keepalive(il_op_type type)
 {
     return type == IL_OP_RENEW || type == IL_OP_JOB_HEARTBEAT;
 }
@@ -269,36 +270,6 @@ il__op_add_item(il_op *op, const il_lease_info *item)
     return slot != NULL;
 }
 
-/* ---- cursors --------------------------------------------------------------------------------- */
-
-const char *
-il__op_cursor(il_op *op, const char *key, uint64_t number)
-{
-    size_t n_bytes = strlen(key) + 18;
-    char  *text    = il__op_alloc(op, n_bytes);
-
-    if (text != NULL)
-        (void)snprintf(text, n_bytes, "%" PRIx64 ":%s", number, key);
-    return text;
-}
-
-bool
-il__cursor_parse(const char *cursor, const char **ret_key, uint64_t *ret_number)
-{
-    size_t   n_digits = strspn(cursor, "0123456789abcdef");
-    uint64_t number   = 0;
-
-    if (n_digits == 0 || n_digits > 16 || cursor[n_digits] != ':')
-        return false;
-    for (size_t i = 0; i < n_digits; i++) {
-        char c = cursor[i];
-        number = number * 16 + (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-    }
-    *ret_key    = cursor + n_digits + 1;
-    *ret_number = number;
-    return number <= INT64_MAX && il_check_key(*ret_key, NULL) == IL_OK;
-}
-
 /* ---- checking -------------------------------------------------------------------------------- */
 
 il_status
@@ -330,7 +301,7 @@ il__op_check_blob(const char *what, const void *data, size_t n_bytes, size_t n_m
         return il__error_set(reterr, IL_INVAL, "the %s has %zu bytes, more than the limit of %zu",
                              what, n_bytes, n_max);
     if (n_bytes > 0 && data == NULL)
-        return il__error_set(reterr, IL_INVAL, "the %s is NULL, but should have %zu bytes", what,
+        return il__error_set(reterr, IL_INVAL, "the %s is NULL but its length is %zu bytes", what,
                              n_bytes);
     return IL_OK;
 }
@@ -364,7 +335,7 @@ il__op_check_limit(il_op *op, uint32_t n_default, il_error *reterr)
     if (in->limit == 0)
         in->limit = n_default;
     if (in->limit > IL_PAGE_ITEMS_MAX)
-        return il__error_set(reterr, IL_INVAL, "a limit of %u is over the maximum of %d", in->limit,
+        return il__error_set(reterr, IL_INVAL, "limit %u exceeds the maximum of %d", in->limit,
                              IL_PAGE_ITEMS_MAX);
     return IL_OK;
 }

@@ -29,7 +29,7 @@ bool il__op_writes(il_op_type type);
 /* Does this type list or count? Such ops read between two commits, never inside one. */
 bool il__op_looks(il_op_type type);
 /* Does it only keep a lease, a run or a claim alive? Such ops go first in the next commit. */
-bool il__op_is_sign(il_op_type type);
+bool il__op_is_keepalive(il_op_type type);
 
 /*
  * Maximum size of its results in bytes, apart from a few names and texts. Claims and GET stop
@@ -102,13 +102,5 @@ il_status il__op_end(il_op *op, il_status status, const char *detail);
  * the op with IL_NOMEM.
  */
 bool il__op_add_item(il_op *op, const il_lease_info *item) MUST_USE;
-
-/*
- * Cursors: (key, number) of the last item of a page. The text is opaque to users: the number in
- * hex, a colon, the key. Parsing returns the key as a pointer into the cursor.
- */
-const char *il__op_cursor(il_op *op, const char *key, uint64_t number);
-#define IL__NO_ID "-" /* the key of a cursor that is only a number: of a skipped row */
-bool il__cursor_parse(const char *cursor, const char **ret_key, uint64_t *ret_number);
 
 #endif

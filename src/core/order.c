@@ -63,7 +63,7 @@ il__order_rank(const struct il__ranks *ranks, const char *key)
 static const char *
 place_text(const char *place)
 {
-    return place != NULL && place[0] != '\0' ? place : "an unnamed place";
+    return place != NULL && place[0] != '\0' ? place : "unknown place";
 }
 
 bool

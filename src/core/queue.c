@@ -12,7 +12,6 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-#define RUN_AT_MS_MAX INT64_C(253402300799999) /* 9999-12-31 */
 #define GROUP_LIMIT_MAX IL_PERMITS_MAX
 #define LIVE_BITS (1U << IL_JOB_SCHEDULED | 1U << IL_JOB_READY | 1U << IL_JOB_RUNNING)
 #define STATE_BITS \
@@ -53,8 +52,9 @@ static il_status
 check_number(const char *what, int64_t value, int64_t min, int64_t max, il_error *reterr)
 {
     if (value < min || value > max)
-        return il__error_set(reterr, IL_INVAL, "%s is %" PRId64 ", outside %" PRId64 "..%" PRId64,
-                             what, value, min, max);
+        return il__error_set(reterr, IL_INVAL,
+                             "%s must be between %" PRId64 " and %" PRId64 ", not %" PRId64, what,
+                             min, max, value);
     return IL_OK;
 }
 
@@ -134,7 +134,7 @@ check_push(il_op *op, il_error *reterr)
         check_number("unique_for_ms", in->unique_for_ms, 0, IL_DELAY_MS_MAX, reterr) != IL_OK ||
         check_number("priority", in->priority, -IL_PRIORITY_MAX, IL_PRIORITY_MAX, reterr) !=
             IL_OK ||
-        check_number("run_at_ms", in->run_at_ms, 0, RUN_AT_MS_MAX, reterr) != IL_OK ||
+        check_number("run_at_ms", in->run_at_ms, 0, IL__TIME_MS_MAX, reterr) != IL_OK ||
         check_number("max_attempts", in->max_attempts, 0, IL_ATTEMPTS_MAX, reterr) != IL_OK)
         return IL_INVAL;
     if (in->delay_ms != 0 && in->run_at_ms != 0)
@@ -209,8 +209,11 @@ check_purge(il_op *op, il_error *reterr)
         il__op_check_limit(op, IL__SWEEP_ITEMS, reterr) != IL_OK ||
         check_number("older_ms", in->older_ms, 0, IL_DELAY_MS_MAX, reterr) != IL_OK)
         return IL_INVAL;
-    if (in->states == 0 || (in->states & ~STATE_BITS) != 0)
-        return il__error_set(reterr, IL_INVAL, "states %#x: no state to purge given", in->states);
+    if (in->states == 0)
+        return il__error_set(reterr, IL_INVAL, "no state to purge given");
+    if ((in->states & ~STATE_BITS) != 0)
+        return il__error_set(reterr, IL_INVAL, "states %#x contains unknown job states",
+                             in->states);
     if ((in->states & 1U << IL_JOB_RUNNING) != 0)
         return il__error_set(reterr, IL_INVAL, "running jobs cannot be purged; cancel them first");
     return IL_OK;
@@ -289,8 +292,8 @@ check_settings(il_op *op, il_error *reterr)
         int64_t               value = setting_get(&op->in.queue, row);
         if (value != 0 && !setting_ok(row, value))
             return il__error_set(reterr, IL_INVAL,
-                                 "%s is %" PRId64 ", outside %" PRId64 "..%" PRId64 "%s", row->name,
-                                 value, row->min, row->max, row->none ? " (or -1)" : "");
+                                 "%s must be between %" PRId64 " and %" PRId64 "%s, not %" PRId64,
+                                 row->name, row->min, row->max, row->none ? " (or -1)" : "", value);
     }
     return IL_OK;
 }

@@ -12,13 +12,6 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-static const struct il__run_edge edges[] = {
-#define X(from, event, to, why) { IL_RUN_##from, IL__RUN_EV_##event, IL_RUN_##to, why },
-#include "core/run_edges.def"
-#undef X
-};
-
-/* The same, to look up. */
 static const unsigned char next_state[IL_RUN_STATE_COUNT][IL__RUN_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_RUN_##from][IL__RUN_EV_##event] = IL_RUN_##to,
 #include "core/run_edges.def"
@@ -34,13 +27,6 @@ il__run_step(il_run_state from, enum il__run_event event, bool cancelled)
     CHECK((unsigned)event < IL__RUN_EVENT_COUNT);
     il_run_state to = (il_run_state)next_state[from][event];
     return to == IL_RUN_FAILED && cancelled ? IL_RUN_CANCELLED : to;
-}
-
-const struct il__run_edge *
-il__run_edges(size_t *ret_n)
-{
-    *ret_n = ARRAY_LEN(edges);
-    return edges;
 }
 
 static const char *const state_names[IL_RUN_STATE_COUNT] = {
@@ -395,7 +381,7 @@ il__run_answer_limit(il_op *op, uint32_t n_pending)
 {
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
-    il__buf_addf(&text, "%u runs of the key are already pending", n_pending);
+    il__buf_addf(&text, "the queue of the key is full: %u runs are pending", n_pending);
     il__op_end(op, IL_LIMIT, il__buf_str(&text));
 }
 
@@ -518,7 +504,7 @@ il__run_answer_gap(il_op *op)
     const il_run_info      *r    = &op->out.runs[op->out.n_runs - 1];
     struct il__buf AUTO_BUF text = { .n_bytes_max = ANSWER_BYTES_MAX };
 
-    il__buf_addf(&text, "the log has %" PRIu64 " bytes and cannot be continued at byte %" PRIu64,
+    il__buf_addf(&text, "the log has %" PRIu64 " bytes; cannot append at byte %" PRIu64,
                  r->log_bytes, op->in.run.offset);
     op->out.fence = r->fence;
     il__op_end(op, IL_STATE, il__buf_str(&text));

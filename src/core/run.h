@@ -30,21 +30,11 @@ enum il__run_event {
     IL__RUN_EVENT_COUNT
 };
 
-struct il__run_edge {
-    il_run_state       from;
-    enum il__run_event event;
-    il_run_state       to;
-    const char        *why;
-};
-
 /*
  * The state after `event`, or IL_RUN_NONE if no such edge exists. `cancelled`: a stop was
  * requested; then a run that would end as FAILED ends as CANCELLED.
  */
 il_run_state il__run_step(il_run_state from, enum il__run_event event, bool cancelled);
-
-/* All edges, for tests. */
-const struct il__run_edge *il__run_edges(size_t *ret_n);
 
 /* Has a run in this state ended? PENDING and RUNNING are live. */
 bool il__run_ended(il_run_state state);

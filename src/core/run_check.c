@@ -102,7 +102,7 @@ check_list(il_op *op, il_error *reterr)
     if (op->key != NULL && il__op_check_key(op, reterr) != IL_OK)
         return IL_INVAL;
     if (unknown != 0)
-        return il__error_set(reterr, IL_INVAL, "states contains unknown run states: 0x%x", unknown);
+        return il__error_set(reterr, IL_INVAL, "unknown run states 0x%x", unknown);
     return il__op_check_page(op, IL_KEY_BYTES_MAX, reterr);
 }
 

@@ -14,8 +14,8 @@ il__schema_look(const struct il__schema_tables *t, struct il__migration *ret, il
     if (st != IL_OK)
         return st;
     if (version < 0 || version > INT32_MAX) /* it will be the index of a step */
-        return il__error_set(reterr, IL_CORRUPT, "%s: %s have version %lld", t->where, t->what,
-                             (long long)version);
+        return il__error_set(reterr, IL_CORRUPT, "%s: %s have an invalid version: %lld", t->where,
+                             t->what, (long long)version);
     if (min_version > t->schema->version)
         return il__error_set(
             reterr, IL_NEWER,

@@ -4,6 +4,7 @@
 #include "core/usage.h"
 
 #include "base/error.h"
+#include "core/cursor.h"
 #include "core/op.h"
 
 #define KIND_BITS_AT 56 /* of a cursor's number; the engine's is below it */

@@ -170,8 +170,8 @@ il__data_refuse_group(const char *url, const char *what, il_error *reterr)
     return IL_OK;
 #endif
     return il__error_set(reterr, IL_INVAL,
-                         "%.200s is for the group %s, whose members could read %s: name a private "
-                         "data store, --data sqlite:PATH",
+                         "%.200s is shared with group %s, whose members could read %s; use a "
+                         "private data store, --data sqlite:PATH",
                          path, group, what);
 }
 

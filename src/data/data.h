@@ -6,7 +6,7 @@
  * il_secret), for PostgreSQL in the schema SCHEMA_admin beside the store's (the same names without
  * il_), for memory: in memory, and for Redis in a SQLite file in the state folder: several servers
  * on one Redis need a shared data store (--data URL: sqlite: or postgres:). All calls block; they
- * are thread-safe and take turns. They are rare: the server looks up a key at most once a second.
+ * are thread-safe and take turns. Calls are rare: the server looks up a key at most once a second.
  * README.md has the rest.
  *
  * A key is `sk_TENANT_` and 43 url-safe characters (256 random bits), shown once. Only
@@ -69,17 +69,9 @@ il_status il__data_ping(struct il__data *d, il_error *reterr) MUST_USE;
 /* 0 = no limit, or the server's default. Live leases and jobs are counted once a second, so a burst
  * within a second may exceed their limits. */
 struct il__data_limits {
-    int64_t requests_per_second; /* a token bucket; per server */
-    int64_t burst;               /* its size; 0 = twice the rate */
-    int64_t waiters;             /* long polls at once, per server */
-    int64_t streams;             /* event streams at once, per server */
-    int64_t locks;               /* live leases */
-    int64_t jobs;                /* live jobs */
-    int64_t triggers_per_minute; /* of pipelines; exact, over all servers */
-    int64_t triggers_per_hour;
-    int64_t runs; /* of pipelines, live: PENDING and RUNNING ones; exact (il_run_in.live_max) */
-    int64_t runs_per_day; /* started since midnight UTC; exact */
-    int64_t bytes; /* stored: cached values, answers, jobs, runs with their logs and history */
+#define X(name, heading) int64_t name;
+#include "data/limits.def"
+#undef X
 };
 
 struct il__data_tenant {

@@ -1,15 +1,16 @@
 /*
  * data_internal.h: declarations shared by the files of this folder.
  *
- *   data.c      opening, transactions, listings: access to an engine
- *   url.c       the URL of the data store that belongs to a store
- *   key_hash.c  hashes of keys, and the pepper they are computed with
- *   sign.c      signatures of sessions, random tokens
- *   libsodium.c loads libsodium on first use
- *   tenant.c, key.c, audit.c, history.c   the stored objects
- *   schema_steps.c   the versions of the tables
- *   text.c      truncates long texts and replaces invalid UTF-8
- *   sqlite/, postgres/         the engines: the same statements, each in its own SQL files
+ *   data.c                                   opening, transactions, listings: access to an engine
+ *   url.c                                    the URL of the data store that belongs to a store
+ *   api_key_hash.c                           hashes of keys, and the pepper they are computed with
+ *   session_sign.c                           signatures of sessions, random tokens
+ *   libsodium.c                              loads libsodium on first use
+ *   tenant.c, api_key.c, audit.c, history.c  the stored objects
+ *   schema_steps.c                           the versions of the tables
+ *   text.c                                   truncates long texts and replaces invalid UTF-8
+ *   sqlite/, postgres/                       the engines: the same statements, each in its own SQL
+ *                                            files
  */
 #ifndef IL_DATA_INTERNAL_H
 #define IL_DATA_INTERNAL_H
@@ -30,7 +31,6 @@ enum data_stmt {
 #define X(name) DATA_##name,
 #include "data_statements.inc"
 #undef X
-    DATA_STMT_COUNT
 };
 
 /* ---- an engine ------------------------------------------------------------------------------- */
@@ -48,7 +48,6 @@ struct data_param {
 
 /* A result row: each column is a text or a number, as defined by its statement. */
 struct data_row {
-    size_t n;
     struct {
         const char *text; /* "" for a number */
         int64_t     number;
@@ -126,7 +125,7 @@ void il__data_count_row(void *cookie, const struct data_row *row);
 /* The number of rows of a listing, from the requested limit. */
 int64_t il__data_page(uint32_t limit);
 
-/* ---- key_hash.c ------------------------------------------------------------------------------ */
+/* ---- api_key_hash.c -------------------------------------------------------------------------- */
 
 /* Find or create the pepper, and compute the keyed states from it. */
 il_status il__data_pepper_open(struct il__data *d, const char *file, il_error *reterr) MUST_USE;
@@ -154,7 +153,7 @@ const char *il__data_fit_tail(void **arena, const char *text, size_t n_max);
 void il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
                             const struct il__data_tenant *t, int64_t now_ms);
 
-/* ---- key.c ----------------------------------------------------------------------------------- */
+/* ---- api_key.c ------------------------------------------------------------------------------- */
 
 /* ^[a-z0-9_]+$, at most IL_TENANT_BYTES_MAX: IL_OK or IL_INVAL. */
 il_status il__data_check_tenant(const char *id, il_error *reterr) MUST_USE;

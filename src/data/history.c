@@ -32,10 +32,9 @@ static il_status
 check_run(const char *tenant, const char *run, il_error *reterr)
 {
     il_status st =
-        il__check_optional("the tenant of a run", tenant, IL_TENANT_BYTES_MAX, false, reterr);
+        il__check_optional("tenant of the run", tenant, IL_TENANT_BYTES_MAX, false, reterr);
 
-    return st == IL_OK ? il__check_text("the id of a run", run, 1, IL_ID_BYTES_MAX, false, reterr)
-                       : st;
+    return st == IL_OK ? il__check_text("run id", run, 1, IL_ID_BYTES_MAX, false, reterr) : st;
 }
 
 /* JSON text cannot be truncated. */
@@ -108,7 +107,7 @@ run_fitted(struct il__data *d, enum data_stmt stmt, const struct data_param *par
 {
     for (size_t i = 0; i < n; i++) {
         if (params[i].text == NULL && (numbers >> i & 1) == 0)
-            return il__error_set(reterr, IL_NOMEM, "out of memory for what is known of a run");
+            return il__error_set(reterr, IL_NOMEM, "out of memory for the history of a run");
     }
     return il__data_run(d, stmt, params, n, NULL, NULL, reterr);
 }
@@ -243,14 +242,13 @@ gather(struct write *w, const struct il__data_detail *details, size_t n_details,
     w->entries = il__arena_alloc(&w->arena, n * sizeof *w->entries);
     w->joins   = il__arena_alloc(&w->arena, (w->n_joins + 1) * sizeof(void *));
     if (w->entries == NULL || w->joins == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory for what is known of runs");
+        return il__error_set(reterr, IL_NOMEM, "out of memory for the history of runs");
     for (size_t i = 0; st == IL_OK && i < n_details; i++)
         st = add_entry(w, details[i].tenant, details[i].run, &details[i], reterr);
     for (size_t i = 0; st == IL_OK && i < w->n_steps; i++) {
         st = add_entry(w, w->steps[i].tenant, w->steps[i].run, NULL, reterr);
         if (st == IL_OK)
-            st = il__check_text("the id of a step", w->steps[i].step, 1, SHORT_BYTES_MAX, false,
-                                reterr);
+            st = il__check_text("step id", w->steps[i].step, 1, SHORT_BYTES_MAX, false, reterr);
     }
     for (size_t i = 0; st == IL_OK && i < w->n_joins; i++) {
         w->joins[i] = &joins[i];
@@ -375,7 +373,7 @@ il__data_history_step(struct il__data *d, const char *tenant, const char *run, c
     il_status               st       = check_run(tenant, run, reterr);
 
     if (st == IL_OK)
-        st = il__check_text("the id of a step", step, 1, SHORT_BYTES_MAX, false, reterr);
+        st = il__check_text("step id", step, 1, SHORT_BYTES_MAX, false, reterr);
     return st == IL_OK ? il__data_read(d, DATA_run_step_get, params, ARRAY_LEN(params), take_step,
                                        &r, reterr)
                        : st;

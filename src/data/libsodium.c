@@ -28,7 +28,7 @@ load(void)
     if (!il__dl_load(&dl, &functions, why_not, sizeof why_not))
         return;
     if (functions.sodium_init() < 0)
-        (void)snprintf(why_not, sizeof why_not, "cannot use %s", dl.soname);
+        (void)snprintf(why_not, sizeof why_not, "cannot initialize %s", dl.soname);
     else
         il__sodium = &functions;
 }

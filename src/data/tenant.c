@@ -12,7 +12,8 @@ il__data_check_tenant(const char *id, il_error *reterr)
     size_t n = id != NULL ? strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
 
     if (n == 0 || id[n] != '\0')
-        return il__error_set(reterr, IL_INVAL, "a tenant id is lower-case letters, digits and '_'");
+        return il__error_set(reterr, IL_INVAL,
+                             "invalid tenant id; use lower-case letters, digits and '_'");
     if (n > IL_TENANT_BYTES_MAX)
         return il__error_set(reterr, IL_INVAL, "tenant id longer than %d bytes",
                              IL_TENANT_BYTES_MAX);
@@ -22,25 +23,19 @@ il__data_check_tenant(const char *id, il_error *reterr)
 static il_status
 check(const struct il__data_tenant *t, il_error *reterr)
 {
-    const int64_t limits[] = { t->limits.requests_per_second,
-                               t->limits.burst,
-                               t->limits.waiters,
-                               t->limits.streams,
-                               t->limits.locks,
-                               t->limits.jobs,
-                               t->limits.triggers_per_minute,
-                               t->limits.triggers_per_hour,
-                               t->limits.runs,
-                               t->limits.runs_per_day,
-                               t->limits.bytes };
+    const int64_t limits[] = {
+#define X(name, heading) t->limits.name,
+#include "data/limits.def"
+#undef X
+    };
 
     il_status st = il__data_check_tenant(t->id, reterr);
     if (st == IL_OK)
-        st = il__check_optional("the tenant's name", t->name, DATA_NAME_BYTES_MAX, false, reterr);
+        st = il__check_optional("name of the tenant", t->name, DATA_NAME_BYTES_MAX, false, reterr);
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(limits); i++) {
         if (limits[i] < 0 || limits[i] > DATA_LIMIT_MAX)
             st = il__error_set(reterr, IL_INVAL,
-                               "a tenant limit must be between 0 (default) and %lld",
+                               "tenant limits must be between 0 (default) and %lld",
                                (long long)DATA_LIMIT_MAX);
     }
     return st;
@@ -50,22 +45,15 @@ void
 il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
                        const struct il__data_tenant *t, int64_t now_ms)
 {
-    const struct il__data_limits *l = &t->limits;
+    size_t n = 0;
 
-    params[0]  = DATA_TEXT(t->id);
-    params[1]  = DATA_TEXT(t->name != NULL ? t->name : "");
-    params[2]  = DATA_NUMBER(l->requests_per_second);
-    params[3]  = DATA_NUMBER(l->burst);
-    params[4]  = DATA_NUMBER(l->waiters);
-    params[5]  = DATA_NUMBER(l->streams);
-    params[6]  = DATA_NUMBER(l->locks);
-    params[7]  = DATA_NUMBER(l->jobs);
-    params[8]  = DATA_NUMBER(l->triggers_per_minute);
-    params[9]  = DATA_NUMBER(l->triggers_per_hour);
-    params[10] = DATA_NUMBER(l->runs);
-    params[11] = DATA_NUMBER(l->runs_per_day);
-    params[12] = DATA_NUMBER(l->bytes);
-    params[13] = DATA_NUMBER(now_ms);
+    params[n++] = DATA_TEXT(t->id);
+    params[n++] = DATA_TEXT(t->name != NULL ? t->name : "");
+#define X(name, heading) params[n++] = DATA_NUMBER(t->limits.name);
+#include "data/limits.def"
+#undef X
+    params[n++] = DATA_NUMBER(now_ms);
+    CHECK(n == DATA_TENANT_PARAMS);
 }
 
 il_status
@@ -116,23 +104,13 @@ static void
 take_tenant(void *cookie, const struct data_row *row)
 {
     struct listing        *l = cookie;
-    struct il__data_tenant t = {
-        .id            = row->columns[0].text,
-        .name          = row->columns[1].text,
-        .limits        = { .requests_per_second = row->columns[2].number,
-                           .burst               = row->columns[3].number,
-                           .waiters             = row->columns[4].number,
-                           .streams             = row->columns[5].number,
-                           .locks               = row->columns[6].number,
-                           .jobs                = row->columns[7].number,
-                           .triggers_per_minute = row->columns[8].number,
-                           .triggers_per_hour   = row->columns[9].number,
-                           .runs                = row->columns[10].number,
-                           .runs_per_day        = row->columns[11].number,
-                           .bytes               = row->columns[12].number },
-        .created_at_ms = row->columns[13].number,
-    };
+    struct il__data_tenant t = { .id = row->columns[0].text, .name = row->columns[1].text };
+    size_t                 i = 2;
 
+#define X(name, heading) t.limits.name = row->columns[i++].number;
+#include "data/limits.def"
+#undef X
+    t.created_at_ms = row->columns[i].number;
     l->n++;
     if (l->each != NULL)
         l->each(l->cookie, &t);

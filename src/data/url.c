@@ -73,9 +73,9 @@ default_file(bool existing, struct il__buf *url, il_error *reterr)
 
     il__buf_init(&folder, 4096);
     if (!add_state_folder(&folder))
-        return il__error_set(reterr, IL_INVAL,
-                             "with Redis, --data sqlite:PATH or postgres://... is required: the "
-                             "home folder is unknown");
+        return il__error_set(
+            reterr, IL_INVAL,
+            "$HOME is not set; with Redis, pass --data sqlite:PATH or postgres://...");
     il__buf_adds(&folder, "/interlock");
     if (folder.failed)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
@@ -99,7 +99,7 @@ il__data_url(const struct il__data_open *o, struct il__buf *url, il_error *reter
     else
         return il__error_set(reterr, IL_INVAL,
                              "%s cannot hold tables; use sqlite:PATH or postgres://...",
-                             o->data_url != NULL ? "this data store" : "this store");
+                             o->data_url != NULL ? "the data store" : "the store");
     if (st == IL_OK && url->failed)
         st = il__error_set(reterr, IL_NOMEM, "out of memory for a data store");
     return st;

@@ -23,7 +23,7 @@ il_status
 il_guard_advisory_take(il_guard *g, const char *key, il_advisory **ret, il_error *reterr)
 {
     if (g == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the advisory lock");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     il_status st = il_check_key(key, reterr);
     return st == IL_OK ? take(g, key, 0, ret, reterr) : st;
 }
@@ -32,6 +32,6 @@ il_status
 il_guard_advisory_take_id(il_guard *g, int64_t id, il_advisory **ret, il_error *reterr)
 {
     if (g == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the advisory lock");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     return take(g, NULL, id, ret, reterr);
 }

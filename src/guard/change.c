@@ -1,7 +1,7 @@
 /*
- * change.c: numbers, states, documents and aggregates of a row. Each is one statement that the
- * database carries out under the lock of the row; none writes a number that the program computed
- * from one it read before.
+ * change.c: changes numbers, states, documents and aggregates of a row, each in one statement under
+ * the lock of the row. The database computes new numbers; the program never writes back one it
+ * derived from an earlier read.
  */
 #include <inttypes.h>
 
@@ -119,10 +119,10 @@ change_hold(struct change *c, const struct guard_rows *rows, int64_t wait_ns, il
     il_guard_id id = { rows->values, c->t->n_key };
     il_status   st = IL_OK;
 
-    if (il__guard_held(c->tx, c->t, &id) == NULL)
+    if (il__guard_row_held(c->tx, c->t, &id) == NULL)
         st = il__guard_order(c->tx, c->row, c->t, &id, reterr);
     if (st == IL_OK)
-        st = il__guard_hold(c->tx, c->row, c->t, &id, wait_ns, NULL, reterr);
+        st = il__guard_row_hold(c->tx, c->row, c->t, &id, wait_ns, NULL, reterr);
     return st == IL_OK ? IL_OK : il__guard_fail(c->tx, st, reterr);
 }
 
@@ -150,7 +150,7 @@ find_value(il_guard_tx *tx, const il_guard_target *row, const char *column, il_g
     if (st == IL_OK)
         st = change_run(&c, sql_row_value, NULL, 0, &rows, reterr);
     if (st == IL_OK && rows.n_rows == 0)
-        return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
+        return il__error_set(reterr, IL_NOT_FOUND, "table %s: no row with this key", row->table);
     if (st == IL_OK)
         *ret = rows.values[0];
     return st;
@@ -267,7 +267,7 @@ il_guard_add(il_guard_tx *tx, const il_guard_target *row, const char *column, in
         return st;
     if (min != NULL)
         return too_small(tx, row, column, delta, *min, ret_value, reterr);
-    return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
+    return il__error_set(reterr, IL_NOT_FOUND, "table %s: no row with this key", row->table);
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -286,8 +286,8 @@ wrong_state(il_guard_tx *tx, const il_guard_target *row, const char *column,
     il__guard_value_print(&found, &text);
     if (ret_found != NULL)
         *ret_found = found;
-    return il__error_set(reterr, IL_STATE, "%s of %s is %s", column, row->table,
-                         il__buf_str(&text));
+    return il__error_set(reterr, IL_STATE, "%s of %s is %s, not the expected value", column,
+                         row->table, il__buf_str(&text));
 }
 
 static il_status
@@ -361,17 +361,18 @@ needs_hold(struct change *c, const char *what, il_error *reterr)
     if (st != IL_OK)
         return st;
     if (rows.n_rows == 0)
-        return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", c->row->table);
+        return il__error_set(reterr, IL_NOT_FOUND, "table %s: no row with this key", c->row->table);
     if (!rows.failed) {
         il_guard_id id = { rows.values, c->t->n_key };
-        c->held        = il__guard_held(c->tx, c->t, &id);
+        c->held        = il__guard_row_held(c->tx, c->t, &id);
     }
     if (c->held == NULL)
-        return il__guard_fail(c->tx,
-                              il__error_set(reterr, IL_STATE,
-                                            "%s of %s: lock the row first with il_guard_lock()",
-                                            what, c->row->table),
-                              NULL);
+        return il__guard_fail(
+            c->tx,
+            il__error_set(reterr, IL_STATE,
+                          "cannot change %s of %s: lock the row first with il_guard_lock()", what,
+                          c->row->table),
+            NULL);
     return IL_OK;
 }
 
@@ -394,7 +395,7 @@ il_guard_set_json(il_guard_tx *tx, const il_guard_target *row, const char *colum
         return st;
     st = change_run_value(&c, sql_row_set, "value", &rows, reterr);
     if (st == IL_OK && rows.n_rows == 0)
-        st = il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
+        st = il__error_set(reterr, IL_NOT_FOUND, "table %s: no row with this key", row->table);
     return st;
 }
 
@@ -468,11 +469,12 @@ il_guard_recompute(il_guard_tx *tx, const il_guard_target *row, const char *colu
     change_init(&c, tx, row);
     if (children == NULL || children->table == NULL || children->parent == NULL ||
         (children->where == NULL && children->n_where > 0))
-        return il__error_set(reterr, IL_INVAL, "no child rows given");
+        return il__error_set(reterr, IL_INVAL,
+                             "children, its table and its parent column must be given");
     il_status st = change_begin(&c, column, reterr);
     if (st == IL_OK && c.t->n_key != 1)
         st = il__error_set(reterr, IL_INVAL,
-                           "table %s: aggregates need a primary key of one column", row->table);
+                           "table %s: an aggregate needs a single-column primary key", row->table);
     if (st == IL_OK)
         st = needs_hold(&c, column, reterr);
     if (st == IL_OK)
@@ -480,7 +482,7 @@ il_guard_recompute(il_guard_tx *tx, const il_guard_target *row, const char *colu
     if (st != IL_OK)
         return st;
     if (rows.n_rows == 0)
-        return il__error_set(reterr, IL_NOT_FOUND, "no such row in %s", row->table);
+        return il__error_set(reterr, IL_NOT_FOUND, "table %s: no row with this key", row->table);
     if (ret_value != NULL && rows.values[0].type != IL_GUARD_INT &&
         rows.values[0].type != IL_GUARD_NULL)
         return not_an_integer(tx, row, column, reterr);

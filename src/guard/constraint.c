@@ -1,6 +1,7 @@
 /*
- * constraint.c: is a constraint in force? PostgreSQL's catalogue knows all of them by name. SQLite
- * has names of indexes only; those of other constraints are in the text of CREATE TABLE.
+ * constraint.c: tells whether a constraint is in force. PostgreSQL's catalogue knows all of them by
+ * name. SQLite has names of indexes only; those of other constraints are in the text of CREATE
+ * TABLE.
  */
 #include "base/error.h"
 #include "guard/guard_internal.h"
@@ -33,7 +34,7 @@ il_guard_require_constraint(il_guard_tx *tx, const char *table, const char *name
     struct found        f = { .name = name };
 
     if (tx == NULL || name == NULL || name[0] == '\0' || strlen(name) > IL_GUARD_NAME_BYTES_MAX)
-        return il__error_set(reterr, IL_INVAL, "no transaction, or no name of a constraint given");
+        return il__error_set(reterr, IL_INVAL, "tx and a constraint name must be given");
     il_status st = il__guard_table(tx, table, &t, reterr);
     if (st != IL_OK)
         return st;

@@ -32,10 +32,10 @@ static il_status
 take_ranks(il_guard *g, const il_guard_opts *o, il_error *reterr)
 {
     if (o->n_ranks > IL_GUARD_RANKS_MAX)
-        return il__error_set(reterr, IL_INVAL, "%zu classes with a rank; the limit is %d",
-                             o->n_ranks, IL_GUARD_RANKS_MAX);
+        return il__error_set(reterr, IL_INVAL, "too many ranks: %zu (maximum %d)", o->n_ranks,
+                             IL_GUARD_RANKS_MAX);
     if (o->ranks == NULL && o->n_ranks > 0)
-        return il__error_set(reterr, IL_INVAL, "no ranks given");
+        return il__error_set(reterr, IL_INVAL, "ranks is NULL but n_ranks is not 0");
     for (size_t i = 0; i < o->n_ranks; i++) {
         const il_guard_rank *r = &o->ranks[i];
         if (!is_name(r->entity))
@@ -43,8 +43,8 @@ take_ranks(il_guard *g, const il_guard_opts *o, il_error *reterr)
                                  "rank %zu: the class needs a name of 1 to %d bytes", i,
                                  IL_GUARD_NAME_BYTES_MAX);
         if (r->rank < 0 || r->rank > RANK_MAX)
-            return il__error_set(reterr, IL_INVAL, "class %s: rank %d is not in 0..%d", r->entity,
-                                 r->rank, RANK_MAX);
+            return il__error_set(reterr, IL_INVAL, "class %s: rank %d must be from 0 to %d",
+                                 r->entity, r->rank, RANK_MAX);
         if (il__guard_class(g, r->entity) != NULL)
             return il__error_set(reterr, IL_INVAL, "class %s has two ranks", r->entity);
         struct guard_class *c = &g->classes[g->n_classes++];
@@ -74,8 +74,8 @@ take_timeouts(il_guard *g, const il_guard_opts *o, il_error *reterr)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int64_t ms = rows[i].given_ms;
         if (ms > rows[i].most_ms || (ms < 0 && !(rows[i].may_be_forever && ms == IL_FOREVER)))
-            return il__error_set(reterr, IL_INVAL, "%s is %lld, not in 1..%lld", rows[i].name,
-                                 (long long)ms, (long long)rows[i].most_ms);
+            return il__error_set(reterr, IL_INVAL, "%s is %lld, must be from 1 to %lld",
+                                 rows[i].name, (long long)ms, (long long)rows[i].most_ms);
         *rows[i].at = ms != 0 ? ms : rows[i].default_ms;
     }
     return IL_OK;
@@ -200,7 +200,7 @@ il_guard_open(const char *url, const il_guard_opts *opts, il_guard **ret, il_err
     struct guard_conn              *c = NULL;
 
     if (url == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no URL, or nowhere to store the handle");
+        return il__error_set(reterr, IL_INVAL, "url and ret must not be NULL");
     il_status st = guard_new(opts, &g, reterr);
     if (st != IL_OK)
         return st;
@@ -238,10 +238,10 @@ il_guard_open_sqlite(struct sqlite3 *db, const il_guard_opts *opts, il_guard **r
     struct guard_conn              *c = NULL;
 
     if (db == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no connection, or nowhere to store the handle");
+        return il__error_set(reterr, IL_INVAL, "the connection and ret must not be NULL");
     if (opts != NULL && (opts->flags & IL_GUARD_OWN_FILE) != 0)
         return il__error_set(reterr, IL_INVAL,
-                             "IL_GUARD_OWN_FILE needs a URL, not a connection of the caller's");
+                             "IL_GUARD_OWN_FILE cannot be used with a borrowed connection");
     il_status st = guard_new(opts, &g, reterr);
     if (st == IL_OK)
         st = il__guard_sqlite_borrow(g, db, &c, reterr);
@@ -256,7 +256,7 @@ il_guard_open_postgres(struct pg_conn *conn, const il_guard_opts *opts, il_guard
     struct guard_conn              *c = NULL;
 
     if (conn == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no connection, or nowhere to store the handle");
+        return il__error_set(reterr, IL_INVAL, "the connection and ret must not be NULL");
     il_status st = guard_new(opts, &g, reterr);
     if (st == IL_OK)
         st = il__guard_postgres_borrow(g, conn, &c, reterr);
@@ -281,7 +281,7 @@ wait_for_one(il_guard *g, struct guard_limit limit, struct guard_conn **ret, il_
         if (il__guard_is_stopped(g, limit))
             st = il__guard_cancelled(reterr);
         else if (left_ns <= 0)
-            st = il__error_set(reterr, IL_TIMEOUT, "all %u connections are in use",
+            st = il__error_set(reterr, IL_TIMEOUT, "all %u connections are in use; raise conns_max",
                                (unsigned)g->conns_max);
         else
             IGNORE(il__cond_wait(&g->freed, &g->mutex, left_ns));
@@ -297,7 +297,7 @@ wait_for_one(il_guard *g, struct guard_limit limit, struct guard_conn **ret, il_
 }
 
 void
-il__guard_give(struct guard_conn *c)
+il__guard_conn_give(struct guard_conn *c)
 {
     il_guard *g = c->g;
 
@@ -330,7 +330,8 @@ il__guard_tx_remove(il_guard_tx *tx)
 }
 
 il_status
-il__guard_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret, il_error *reterr)
+il__guard_conn_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret,
+                    il_error *reterr)
 {
     struct guard_conn *c = NULL;
 
@@ -353,7 +354,7 @@ il__guard_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret, i
     c->limit = limit;
     st       = c->ops->connect(c, reterr);
     if (st != IL_OK)
-        il__guard_give(c);
+        il__guard_conn_give(c);
     else
         *ret = c;
     return st;
@@ -366,11 +367,11 @@ il_guard_connect(il_guard *g, il_error *reterr)
 
     if (g == NULL)
         return il__error_set(reterr, IL_INVAL, "no database handle given");
-    il_status st = il__guard_take(g, (struct guard_limit){ 0 }, &c, reterr);
+    il_status st = il__guard_conn_take(g, (struct guard_limit){ 0 }, &c, reterr);
     if (st != IL_OK)
         return st;
     CHECK(c != NULL);
-    il__guard_give(c);
+    il__guard_conn_give(c);
     return IL_OK;
 }
 
@@ -405,8 +406,7 @@ il_status
 il_guard_stop_new(il_guard *g, il_guard_stop **ret, il_error *reterr)
 {
     if (g == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "no database handle, or nowhere to store the switch");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     il_guard_stop *stop = il__calloc(1, sizeof *stop);
     if (stop == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a switch");
@@ -470,7 +470,7 @@ il__guard_stop_fd(const il_guard *g, struct guard_limit limit)
 il_status
 il__guard_cancelled(il_error *reterr)
 {
-    return il__error_set(reterr, IL_CANCELLED, "it was asked to stop");
+    return il__error_set(reterr, IL_CANCELLED, "the transaction was interrupted");
 }
 
 bool
@@ -480,11 +480,11 @@ il__guard_is_late(const struct guard_conn *c)
 }
 
 il_status
-il__guard_go_on(const struct guard_conn *c, il_error *reterr)
+il__guard_check_deadline(const struct guard_conn *c, il_error *reterr)
 {
     if (il__guard_is_stopped(c->g, c->limit))
         return il__guard_cancelled(reterr);
     if (il__guard_is_late(c))
-        return il__error_set(reterr, IL_TIMEOUT, "the transaction took longer than its timeout");
+        return il__error_set(reterr, IL_TIMEOUT, "the transaction exceeded its timeout");
     return IL_OK;
 }

@@ -178,14 +178,15 @@ il_guard_event_json(const il_guard_event *event, int64_t at_ms, char *out, size_
     if (st != IL_OK)
         return st;
     if (out == NULL)
-        return il__error_set(reterr, IL_INVAL, "nowhere to store the event");
+        return il__error_set(reterr, IL_INVAL, "out must not be NULL");
     il__buf_init(&line, IL_GUARD_EVENT_BYTES_MAX);
     print_event(&line, event, at_ms);
     if (line.failed)
         return il__error_set(reterr, IL_NOMEM, "out of memory for an event");
     if (line.n_bytes >= n_bytes)
-        return il__error_set(reterr, IL_LIMIT, "the event has %zu bytes, the buffer %zu",
-                             line.n_bytes + 1, n_bytes);
+        return il__error_set(reterr, IL_LIMIT,
+                             "buffer of %zu bytes is too small for an event of %zu bytes", n_bytes,
+                             line.n_bytes + 1);
     memcpy(out, il__buf_str(&line), line.n_bytes + 1);
     return IL_OK;
 }

@@ -91,7 +91,7 @@ il__guard_fences_take(il_guard_tx *tx, const il_guard_fence *fences, size_t n, i
     struct guard_tx_fence one = { .h = NULL };
 
     if (n > IL_GUARD_FENCES_MAX)
-        return il__error_set(reterr, IL_INVAL, "%zu fences; the limit is %d", n,
+        return il__error_set(reterr, IL_INVAL, "too many fences: %zu (maximum %d)", n,
                              IL_GUARD_FENCES_MAX);
     for (size_t i = 0; i < n; i++) {
         il_status st = take_one(tx, &fences[i], &one, reterr);
@@ -102,7 +102,8 @@ il__guard_fences_take(il_guard_tx *tx, const il_guard_fence *fences, size_t n, i
         for (; at > 0 && compare(&tx->fences[at - 1].shown, &one.shown) > 0; at--)
             tx->fences[at] = tx->fences[at - 1];
         if (at > 0 && compare(&tx->fences[at - 1].shown, &one.shown) == 0)
-            return il__error_set(reterr, IL_INVAL, "two fences of key '%.200s'", one.shown.key);
+            return il__error_set(reterr, IL_INVAL, "key '%.200s' has more than one fence",
+                                 one.shown.key);
         tx->fences[at] = one;
         tx->n_fences++;
     }

@@ -7,16 +7,16 @@
  *   tx.c              transactions: begin, commit, statements, savepoints, tags
  *   fence.c           fences of a transaction, and why a zombie cannot commit
  *   transact.c        whole transactions with retries, and idempotency keys
- *   held.c            the rows that a transaction holds, and the order of locks
- *   lock.c            locking rows
+ *   lock_order.c      the rows that a transaction holds, and the order of locks
+ *   row_lock.c        locking rows
  *   change.c          numbers, states, documents, aggregates
  *   insert.c          insert or get
  *   constraint.c      is a constraint in force?
  *   advisory.c        PostgreSQL advisory locks beside leases
- *   name.c            tables, columns and primary keys as the catalogue has them
+ *   catalogue.c       tables, columns and primary keys as the catalogue has them
  *   sql.c             statements with names filled in
  *   value.c           typed values
- *   text.c            scans SQL text: several statements, words that begin or end transactions
+ *   sql_scan.c        scans SQL text: several statements, words that begin or end transactions
  *   sqlite.c          SQLite
  *   sqlite_error.c    SQLite: which constraint failed
  *   sqlite_file.c     SQLite: files that Interlock's programs own
@@ -142,7 +142,7 @@ struct guard_conn {
     const struct guard_ops *ops;
     il_guard               *g;
     struct guard_conn      *next;     /* in the pool */
-    struct guard_table     *tables;   /* looked up on this connection (name.c) */
+    struct guard_table     *tables;   /* looked up on this connection (catalogue.c) */
     struct guard_table     *outdated; /* the same, before the search_path was changed */
     bool                    read_only;
     struct guard_limit      limit; /* of its transaction */
@@ -198,9 +198,9 @@ struct il_guard {
 };
 
 /* Take a connection from the pool, connected. The limit stays with it until it is given back. */
-il_status il__guard_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret,
-                         il_error *reterr) MUST_USE;
-void      il__guard_give(struct guard_conn *c);
+il_status il__guard_conn_take(il_guard *g, struct guard_limit limit, struct guard_conn **ret,
+                              il_error *reterr) MUST_USE;
+void      il__guard_conn_give(struct guard_conn *c);
 /* Note an open transaction, and its end: il_guard_close() rolls back what is open. */
 void il__guard_tx_add(il_guard_tx *tx);
 void il__guard_tx_remove(il_guard_tx *tx);
@@ -212,7 +212,7 @@ bool il__guard_is_stopped(const il_guard *g, struct guard_limit limit);
 int  il__guard_stop_fd(const il_guard *g, struct guard_limit limit);
 /* May the transaction go on? IL_OK, IL_CANCELLED, or IL_TIMEOUT: its deadline is over. */
 bool      il__guard_is_late(const struct guard_conn *c);
-il_status il__guard_go_on(const struct guard_conn *c, il_error *reterr) MUST_USE;
+il_status il__guard_check_deadline(const struct guard_conn *c, il_error *reterr) MUST_USE;
 
 /* ---- tx.c ------------------------------------------------------------------------------------ */
 
@@ -291,11 +291,11 @@ il_status il__guard_fences_check(il_guard_tx *tx, il_error *reterr)
 /* "a higher fence was shown" */
 il_status il__guard_stale(const struct guard_shown *f, uint64_t seen, il_error *reterr);
 
-/* ---- held.c ---------------------------------------------------------------------------------- */
+/* ---- lock_order.c ---------------------------------------------------------------------------- */
 
 /* The held row with this primary key; NULL: none. */
-struct guard_held *il__guard_held(il_guard_tx *tx, const struct guard_table *t,
-                                  const il_guard_id *id);
+struct guard_held *il__guard_row_held(il_guard_tx *tx, const struct guard_table *t,
+                                      const il_guard_id *id);
 /* May a row of this class be locked now? id NULL: not known yet, only the rank counts. IL_ORDER. */
 il_status il__guard_order(il_guard_tx *tx, const il_guard_target *row, const struct guard_table *t,
                           const il_guard_id *id, il_error *reterr) MUST_USE;
@@ -303,15 +303,15 @@ il_status il__guard_order(il_guard_tx *tx, const il_guard_target *row, const str
 bool il__guard_order_needs_id(const il_guard_tx *tx, const il_guard_target *row);
 /* Remember a row as held since now, or leave it as it is. The id is copied, *ret (may be NULL) is
  * the copy. */
-il_status il__guard_hold(il_guard_tx *tx, const il_guard_target *row, const struct guard_table *t,
-                         const il_guard_id *id, int64_t wait_ns, il_guard_id *ret, il_error *reterr)
-    MUST_USE;
+il_status il__guard_row_hold(il_guard_tx *tx, const il_guard_target *row,
+                             const struct guard_table *t, const il_guard_id *id, int64_t wait_ns,
+                             il_guard_id *ret, il_error *reterr) MUST_USE;
 /* The rows after the first n are no longer held. */
-void il__guard_let_go(il_guard_tx *tx, size_t n);
+void il__guard_row_let_go(il_guard_tx *tx, size_t n);
 void il__guard_report(il_guard_tx *tx, il_guard_outcome outcome);
 int  il__guard_id_compare(const il_guard_id *a, const il_guard_id *b);
 
-/* ---- name.c ---------------------------------------------------------------------------------- */
+/* ---- catalogue.c ----------------------------------------------------------------------------- */
 
 /* A table as this connection found it in the catalogue. */
 struct guard_table {
@@ -370,11 +370,8 @@ void il__guard_sql_fill(const char *text, const struct guard_fill *fills, size_t
                         struct il__buf *out);
 /* "a, b": the columns of the primary key; with prefix "t." before each. */
 void il__guard_sql_key(const struct guard_table *t, struct il__buf *out);
-/* "a = $1 AND b = $2": the primary key. */
-il_status il__guard_sql_id(const struct guard_table *t, const il_guard_id *id, struct guard_sql *q,
-                           struct il__buf *out, il_error *reterr) MUST_USE;
 
-/* ---- lock.c ---------------------------------------------------------------------------------- */
+/* ---- row_lock.c ------------------------------------------------------------------------------ */
 
 /* Find out which row is meant, and whether it may be locked now. *ret_held: it is held already, or
  * NULL. *ret_table: its table. IL_NOT_FOUND. */
@@ -385,7 +382,7 @@ il_status il__guard_prepare(il_guard_tx *tx, const il_guard_target *row,
 struct guard_rows {
     il_guard_tx    *tx;
     il_guard_value *values; /* of the first row */
-    size_t          n_columns, n_rows;
+    size_t          n_rows;
     il_guard_id    *ids; /* of all rows, if wanted: their first n_key values */
     size_t          n_key, ids_max;
     bool            failed; /* no memory */
@@ -412,7 +409,7 @@ struct guard_number {
 };
 int il__guard_take_number(void *cookie, const il_guard_row *row);
 
-/* ---- text.c ---------------------------------------------------------------------------------- */
+/* ---- sql_scan.c ------------------------------------------------------------------------------ */
 
 /* Skip spaces, comments and semicolons. nested: comments may nest (PostgreSQL). */
 const char *il__guard_skip(const char *sql, bool nested);
@@ -423,10 +420,9 @@ bool il__guard_ends_transaction(const char *sql, bool nested);
 bool il__guard_sets_path(const char *sql);
 /* Does a CREATE TABLE text declare a constraint of this name? *ret_foreign: a foreign key. */
 bool il__guard_declares(const char *sql, const char *constraint, bool *ret_foreign);
-#define GUARD_REFUSE_TEXT                                                                        \
-    "the transaction is Interlock's to begin and to end: no BEGIN, COMMIT, ROLLBACK, SAVEPOINT " \
-    "and the like"
-#define GUARD_SEVERAL_TEXT "several statements in one text; pass each separately"
+#define GUARD_REFUSE_TEXT \
+    "transaction statements (BEGIN, COMMIT, SAVEPOINT, ...) are not allowed here"
+#define GUARD_SEVERAL_TEXT "only one statement is allowed per call"
 #define GUARD_EMPTY_TEXT "the text contains no statement"
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * insert.c: insert a row, or get the one that is there already.
+ * insert.c: inserts a row, or returns the existing one.
  *
  * The INSERT runs in a savepoint, so that a unique violation does not doom the transaction. Then
  * the other row exists, and its transaction has committed (the INSERT waited for it): it is read.
@@ -36,7 +36,7 @@ check(struct insert *in, const char *table, const char *const *unique, size_t n_
       il_error *reterr)
 {
     if (in->n_columns == 0 || in->n_columns > IL_GUARD_VALUES_MAX)
-        return il__error_set(reterr, IL_INVAL, "table %s: a row has 1 to %d columns", table,
+        return il__error_set(reterr, IL_INVAL, "table %s: a row must have 1 to %d columns", table,
                              IL_GUARD_VALUES_MAX);
     for (size_t i = 0; i < in->n_columns; i++) {
         if (in->columns[i].name == NULL || !il__guard_value_is_valid(&in->columns[i].value))
@@ -164,13 +164,12 @@ insert_or_get(const struct insert *in, int *ret_inserted, struct guard_rows *row
         if (looked == IL_OK && rows->n_rows == 0)
             continue;
         if (looked == IL_OK && rows->n_rows > 1)
-            looked = il__guard_fail(
-                in->tx,
-                il__error_set(&why, IL_INVAL,
-                              "table %s: several rows have these values; name all columns of the "
-                              "unique index, and of its condition",
-                              in->t->asked),
-                NULL);
+            looked = il__guard_fail(in->tx,
+                                    il__error_set(&why, IL_INVAL,
+                                                  "table %s: several rows match; name all columns "
+                                                  "of the unique index and of its condition",
+                                                  in->t->asked),
+                                    NULL);
         *err = why;
         return looked;
     }
@@ -188,8 +187,7 @@ il_guard_insert_or_get(il_guard_tx *tx, const char *table, const il_guard_column
     il_error          err      = { .message = "" };
 
     if (tx == NULL || table == NULL || columns == NULL || unique == NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "no transaction, table, columns or unique columns given");
+        return il__error_set(reterr, IL_INVAL, "tx, table, columns and unique must not be NULL");
     il_status st = check(&in, table, unique, n_unique, reterr);
     if (st == IL_OK)
         st = il__guard_table(tx, table, &in.t, reterr);

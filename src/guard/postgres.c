@@ -58,7 +58,8 @@ il__guard_check_path(const char *search_path, il_error *reterr)
     if (strlen(search_path) <= IL_GUARD_NAME_BYTES_MAX && quote_path(search_path, NULL))
         return IL_OK;
     return il__error_set(reterr, IL_INVAL,
-                         "search_path '%.100s' is not a list of plain names: a, b", search_path);
+                         "search_path '%.100s' must be a list of plain names such as a, b",
+                         search_path);
 }
 
 static void
@@ -299,8 +300,10 @@ postgres_show(struct guard_conn *c, const struct guard_shown *const *fences, siz
         if (st != IL_OK)
             return st;
     }
-    return il__error_set(reterr, IL_STORE, "%s: the fence of key '%.200s' keeps being removed",
-                         g->url.shown, fences[0]->key);
+    return il__error_set(
+        reterr, IL_STORE,
+        "%s: cannot record the fence of key '%.200s': another session keeps deleting it",
+        g->url.shown, fences[0]->key);
 }
 
 /* ---- commit ---------------------------------------------------------------------------------- */
@@ -478,7 +481,7 @@ postgres_connect(struct guard_conn *c, il_error *reterr)
             il__guard_names_release(c); /* it may be another server by now */
         return IL_OK;
     }
-    il_status st = il__guard_go_on(c, reterr);
+    il_status st = il__guard_check_deadline(c, reterr);
     return st != IL_OK ? st : il__pg_error(&g->conn, reterr);
 }
 

@@ -9,12 +9,11 @@
  */
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/parse.h"
 #include "guard/postgres_internal.h"
 
@@ -100,7 +99,8 @@ refuse(struct postgres_guard *g, const PGresult *r, il_error *reterr)
     il_status st = map(sqlstate);
     if (strcmp(sqlstate, "42601") == 0 && text != NULL && strstr(text, "multiple commands") != NULL)
         text = GUARD_SEVERAL_TEXT;
-    il__error_set(reterr, st, "%s: %s", g->url.shown, text != NULL ? text : "it refuses");
+    il__error_set(reterr, st, "%s: %s", g->url.shown,
+                  text != NULL ? text : "the server rejected the statement");
     if (reterr != NULL) {
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", sqlstate);
         (void)snprintf(reterr->constraint, sizeof reterr->constraint, "%s",
@@ -134,28 +134,21 @@ cancel_main(void *arg)
 static void
 ask_to_cancel(struct postgres_guard *g)
 {
-    pthread_t      thread;
-    pthread_attr_t attr;
-    sigset_t       all, before;
-    PGcancel      *cancel = il__pq->PQgetCancel(g->conn.pq);
+    pthread_t thread;
+    PGcancel *cancel = il__pq->PQgetCancel(g->conn.pq);
 
     if (cancel == NULL)
         return;
-    CHECK(pthread_attr_init(&attr) == 0);
-    CHECK(pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0);
-    CHECK(sigfillset(&all) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
-    bool started = pthread_create(&thread, &attr, cancel_main, cancel) == 0;
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    (void)pthread_attr_destroy(&attr);
-    if (!started)
+    if (il__thread_start(&thread, cancel_main, cancel) == 0)
+        CHECK(pthread_detach(thread) == 0);
+    else
         il__pq->PQfreeCancel(cancel);
 }
 
 static il_status
 give_up(struct postgres_guard *g, const struct postgres_run *how, il_error *reterr)
 {
-    il_status st = how->to_the_end ? IL_OK : il__guard_go_on(&g->base, reterr);
+    il_status st = how->to_the_end ? IL_OK : il__guard_check_deadline(&g->base, reterr);
 
     /* Not on a borrowed connection: it could hit the next statement of the owner. Not a commit: the
      * server would stop waiting for its standbys, and report a success that they do not have. */
@@ -385,7 +378,7 @@ take_result(struct postgres_guard *g, PGresult *r, struct guard_statement *s,
     case PGRES_COPY_BOTH:
         il__guard_postgres_close(g); /* the simplest way out */
         return il__error_set(reterr, IL_INVAL,
-                             "%s: COPY from or to the client is not supported here", g->url.shown);
+                             "%s: COPY FROM STDIN and TO STDOUT are not supported", g->url.shown);
     default:
         return refuse(g, r, reterr);
     }

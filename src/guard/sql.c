@@ -1,5 +1,5 @@
 /*
- * sql.c: statements with names filled in. Only names that the catalogue has given (name.c) and
+ * sql.c: statements with names filled in. Only names that the catalogue has given (catalogue.c) and
  * numbers of placeholders become SQL text; values are bound.
  */
 #include "base/error.h"
@@ -112,21 +112,6 @@ il__guard_sql_key(const struct guard_table *t, struct il__buf *out)
         il__buf_adds(out, i > 0 ? ", " : "");
         il__buf_adds(out, t->key_quoted[i]);
     }
-}
-
-il_status
-il__guard_sql_id(const struct guard_table *t, const il_guard_id *id, struct guard_sql *q,
-                 struct il__buf *out, il_error *reterr)
-{
-    CHECK(id->n == t->n_key);
-    for (size_t i = 0; i < id->n; i++) {
-        il__buf_adds(out, i > 0 ? " AND " : "");
-        il__buf_adds(out, t->key_quoted[i]);
-        il__buf_adds(out, " = ");
-        if (!il__guard_sql_value(q, out, id->values[i]))
-            return bad_value(t->key[i], reterr);
-    }
-    return IL_OK;
 }
 
 void

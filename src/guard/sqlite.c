@@ -67,7 +67,7 @@ authorize(void *cookie, int action, const char *a, const char *b, const char *c 
         break;
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
-        why = "ATTACH and DETACH: a transaction is on one file";
+        why = "ATTACH and DETACH are not allowed in a transaction";
         break;
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
@@ -75,10 +75,10 @@ authorize(void *cookie, int action, const char *a, const char *b, const char *c 
     case SQLITE_DROP_TABLE:
     case SQLITE_ALTER_TABLE:
         if (sqlite3_stricmp(action == SQLITE_ALTER_TABLE ? b : a, FENCE_TABLE) == 0)
-            why = "the table " FENCE_TABLE " is Interlock's";
+            why = "the table " FENCE_TABLE " is reserved for Interlock";
         else if (action != SQLITE_DELETE && /* old rows may be purged */
                  sqlite3_stricmp(action == SQLITE_ALTER_TABLE ? b : a, DONE_TABLE) == 0)
-            why = "the table " DONE_TABLE " is Interlock's";
+            why = "the table " DONE_TABLE " is reserved for Interlock";
         break;
     case SQLITE_PRAGMA:
         if (is_refused_pragma(a, b))
@@ -333,7 +333,7 @@ execute(struct sqlite_guard *g, sqlite3_stmt *stmt, struct guard_statement *s, i
     int64_t n_before = sqlite3_total_changes64(g->db);
 
     if (g->is_theirs && g->base.read_only && sqlite3_stmt_readonly(stmt) == 0)
-        return il__error_set(reterr, IL_INVAL, "%s: read-only transaction", g->path);
+        return il__error_set(reterr, IL_INVAL, "%s: write in a read-only transaction", g->path);
     il_status st = bind(g, stmt, s, reterr);
     if (st != IL_OK)
         return st;
@@ -497,8 +497,8 @@ sqlite_commit(struct guard_conn *c, il_error *reterr)
 
     if (sqlite3_get_autocommit(g->db) != 0) {
         il__guard_file_unlock(g);
-        return il__error_set(reterr, IL_STATE,
-                             "%s: the transaction was rolled back by a statement in it", g->path);
+        return il__error_set(reterr, IL_STATE, "%s: a statement rolled the transaction back",
+                             g->path);
     }
     g->commits   = true;
     il_status st = il__guard_sqlite_exec(g, sql_sqlite_commit, reterr);
@@ -666,9 +666,9 @@ il_status
 il__guard_sqlite_new(il_guard *db, const char *path, struct guard_conn **ret, il_error *reterr)
 {
     if (path[0] == '\0' || path[0] == ':')
-        return il__error_set(reterr, IL_INVAL, "a SQLite database needs a file: sqlite:PATH");
+        return il__error_set(reterr, IL_INVAL, "a sqlite: URL needs a file, sqlite:PATH");
     if (strchr(path, '?') != NULL)
-        return il__error_set(reterr, IL_INVAL, "a SQLite database takes no options after '?'");
+        return il__error_set(reterr, IL_INVAL, "a sqlite: URL takes no options");
     struct sqlite_guard    *g    = sqlite_new(db);
     struct il__buf AUTO_BUF name = { 0 };
     il__buf_init(&name, PATH_MAX);

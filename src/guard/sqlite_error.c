@@ -125,9 +125,9 @@ il__guard_sqlite_fail(struct sqlite_guard *g, int rc, il_error *reterr)
     if (st == IL_STORE)
         return il__sq_error(rc, g->db != NULL ? sqlite3_system_errno(g->db) : 0, g->path, reterr);
     if (st == IL_TIMEOUT && il__guard_is_late(&g->base))
-        IGNORE(il__guard_go_on(&g->base, reterr));
+        IGNORE(il__guard_check_deadline(&g->base, reterr));
     else if (st == IL_TIMEOUT)
-        il__error_set(reterr, st, "%s: another connection has kept the file locked for too long",
+        il__error_set(reterr, st, "%s: timed out waiting for another connection's lock on the file",
                       g->path);
     else
         il__error_set(reterr, st, "%s: %s", g->path,

@@ -79,12 +79,12 @@ il__guard_file_lock(struct sqlite_guard *g, il_error *reterr)
         if (errno != EWOULDBLOCK && errno != EINTR)
             return il__error_set(reterr, IL_STORE, "cannot lock %s-lock: %s", g->path,
                                  strerror(errno));
-        il_status st = il__guard_go_on(&g->base, reterr);
+        il_status st = il__guard_check_deadline(&g->base, reterr);
         if (st != IL_OK)
             return st;
         if (il__clock_boot_ns() >= until_ns)
             return il__error_set(reterr, IL_TIMEOUT,
-                                 "%s: another process has kept the file locked for too long",
+                                 "%s: timed out waiting for another process's lock on the file",
                                  g->path);
         (void)poll(&stop, 1, delays_ms[MIN(i, ARRAY_LEN(delays_ms) - 1)]);
     }

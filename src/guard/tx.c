@@ -16,8 +16,9 @@ il_status
 il__guard_usable(const il_guard_tx *tx, il_error *reterr)
 {
     if (tx->failed)
-        return il__error_set(reterr, IL_STATE, "a statement of the transaction failed");
-    return il__guard_go_on(tx->c, reterr);
+        return il__error_set(reterr, IL_STATE,
+                             "a statement failed; roll back the transaction or savepoint");
+    return il__guard_check_deadline(tx->c, reterr);
 }
 
 bool
@@ -80,12 +81,12 @@ static void
 tx_end(il_guard_tx *tx, il_guard_outcome outcome)
 {
     il__guard_tx_remove(tx);
-    il__guard_let_go(tx, 0);
+    il__guard_row_let_go(tx, 0);
     if (tx->c != NULL) {
         /* A table or column may have changed its name, or a name its meaning. */
         if (tx->first_failure == IL_INVAL || tx->path_changed)
             il__guard_names_release(tx->c);
-        il__guard_give(tx->c);
+        il__guard_conn_give(tx->c);
     }
     il__guard_report(tx, outcome);
     il__arena_free(&tx->mem);
@@ -134,7 +135,7 @@ check_options(const il_guard_tx_opts *o, bool may_be_once, il_error *reterr)
         return IL_OK;
     if (!may_be_once || (o->flags & IL_GUARD_READ_ONLY) != 0)
         return il__error_set(reterr, IL_INVAL,
-                             "once_key is for il_guard_transact() with a transaction that writes");
+                             "once_key needs il_guard_transact() and a read-write transaction");
     if (o->once_key[0] == '\0' || strlen(o->once_key) > IL_ONCE_KEY_BYTES_MAX)
         return il__error_set(reterr, IL_INVAL, "once_key must have 1 to %d bytes",
                              IL_ONCE_KEY_BYTES_MAX);
@@ -174,17 +175,16 @@ il__guard_begin_attempt(il_guard *g, const il_guard_tx_opts *opts, unsigned n_at
     if (opts == NULL)
         opts = &defaults;
     if (g == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "no database handle, or nowhere to store the transaction");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     il_status st = check_options(opts, n_attempt > 0, reterr);
     if (st == IL_OK && limit.stop != NULL && limit.stop->g != g)
-        st = il__error_set(reterr, IL_INVAL, "the switch belongs to another database handle");
+        st = il__error_set(reterr, IL_INVAL, "the stop switch belongs to another handle");
     if (st == IL_OK)
         st = tx_new(g, opts, MAX(n_attempt, 1), &tx, reterr);
     if (st != IL_OK)
         return st;
     CHECK(tx != NULL);
-    st = il__guard_take(g, limit, &tx->c, reterr);
+    st = il__guard_conn_take(g, limit, &tx->c, reterr);
     if (st == IL_OK) {
         CHECK(tx->c != NULL);
         int64_t began_ns = il__clock_boot_ns();
@@ -213,11 +213,10 @@ static il_status
 check(il_guard_tx *tx, il_error *reterr)
 {
     if (tx->failed)
-        return il__error_set(reterr, IL_STATE,
-                             "a statement of the transaction failed; rolled back");
+        return il__error_set(reterr, IL_STATE, "cannot commit: a statement failed; rolled back");
     if (tx->depth > 0)
-        return il__error_set(reterr, IL_STATE, "a savepoint is open; rolled back");
-    il_status st = il__guard_go_on(tx->c, reterr);
+        return il__error_set(reterr, IL_STATE, "cannot commit: a savepoint is open; rolled back");
+    il_status st = il__guard_check_deadline(tx->c, reterr);
     return st == IL_OK ? il__guard_fences_check(tx, reterr) : st;
 }
 
@@ -295,7 +294,7 @@ il__guard_query(il_guard_tx *tx, const il_guard_query *query, struct guard_state
 {
     if (tx == NULL || query == NULL || query->sql == NULL ||
         (query->values == NULL && query->n_values > 0))
-        return il__error_set(reterr, IL_INVAL, "no transaction, no statement, or no values given");
+        return il__error_set(reterr, IL_INVAL, "tx, statement and values must be given");
     if (query->n_values > IL_GUARD_VALUES_MAX)
         return il__guard_fail(tx,
                               il__error_set(reterr, IL_INVAL,
@@ -372,7 +371,7 @@ il_guard_try(il_guard_tx *tx, il_guard_fn *fn, void *cookie, il_error *reterr)
     tx->depth++;
     st = fn(cookie, tx, reterr);
     if (st == IL_OK && tx->failed) /* it has hidden a failure */
-        st = il__error_set(reterr, tx->first_failure, "a statement of the transaction failed");
+        st = il__error_set(reterr, tx->first_failure, "a statement in the savepoint failed");
     tx->depth--;
     if (st == IL_OK) {
         st = ops->savepoint(tx->c, GUARD_SAVEPOINT_RELEASE, tx->depth + 1, reterr);
@@ -384,7 +383,7 @@ il_guard_try(il_guard_tx *tx, il_guard_fn *fn, void *cookie, il_error *reterr)
         tx->failed = true;
         return st;
     }
-    il__guard_let_go(tx, n_rows); /* the database has released them */
+    il__guard_row_let_go(tx, n_rows); /* the database has released them */
     tx->failed        = false;
     tx->first_failure = IL_OK;
     tx->constraint[0] = '\0';
@@ -401,7 +400,7 @@ il_guard_tag(il_guard_tx *tx, const char *name, il_guard_value value, il_error *
         return il__error_set(reterr, IL_INVAL, "a tag needs a name of 1 to %d bytes and a value",
                              IL_GUARD_NAME_BYTES_MAX);
     if (tx->n_tags == IL_GUARD_TAGS_MAX)
-        return il__error_set(reterr, IL_LIMIT, "a transaction has at most %d tags",
+        return il__error_set(reterr, IL_LIMIT, "too many tags in one transaction (maximum %d)",
                              IL_GUARD_TAGS_MAX);
     il_guard_column *tag = &tx->tags[tx->n_tags];
     tag->name            = il__arena_strdup(&tx->mem, name);

@@ -14,16 +14,16 @@
 #include "http/scope.h"
 #include "http/server.h"
 
-/* The data store's own error text goes to the log for the operator, not to the caller. */
+/* The text of a failure of the data store goes to the log for the operator, not to the caller. */
 void
 http_fail_data(struct http_request *r, const il_error *err)
 {
     int status = il_status_http(err->status);
 
     if (err->status == IL_DUPLICATE)
-        http_fail(r, 409, "ALREADY_EXISTS", "auth", NULL, "an object with this id already exists");
+        http_fail(r, 409, "ALREADY_EXISTS", "auth", NULL, "%s", err->message);
     else if (err->status == IL_NOT_FOUND)
-        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "not found");
+        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "%s", err->message);
     else
         http_fail(r, status, il_status_name(err->status), "auth", NULL, "%s",
                   status < 500 ? err->message : il_status_text(err->status));
@@ -71,13 +71,11 @@ struct tenant_work {
 static struct tenant_work *
 tenant_work(struct http_request *r)
 {
-    struct tenant_work *w = http_alloc(r, sizeof *w);
+    struct tenant_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return NULL;
-    }
-    *w       = (struct tenant_work){ .mem = &r->mem };
+    w->mem   = &r->mem;
     r->state = w;
     return w;
 }
@@ -328,12 +326,12 @@ do_audit(struct http_request *r)
 
 /* Hide actions on names outside the caller's prefix. Returns how many of the n rows remain. */
 static size_t
-within(const struct http_caller *c, struct http_act_out *rows, size_t n)
+within(const struct http_request *r, struct http_act_out *rows, size_t n)
 {
     size_t n_kept = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (http_scope_has(c, rows[i].what))
+        if (http_scope_sees(r, rows[i].what))
             rows[n_kept++] = rows[i];
     return n_kept;
 }
@@ -355,7 +353,7 @@ did_audit(struct http_request *r)
     if (more)
         /* it fits */
         (void)snprintf(next, sizeof next, "%llu", (unsigned long long)w->rows[n - 1].seq);
-    n = within(r->caller, w->rows, n);
+    n = within(r, w->rows, n);
     http_say_page(r, &http_out_act, w->rows, sizeof *w->rows, n, more ? next : NULL);
 }
 
@@ -363,13 +361,11 @@ did_audit(struct http_request *r)
 void
 http_admin_audit(struct http_request *r)
 {
-    struct audit_work *w = http_alloc(r, sizeof *w);
+    struct audit_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w = (struct audit_work){ .mem = &r->mem };
+    w->mem = &r->mem;
     if (!http_take_query(r, &w->page))
         return;
     r->state = w;

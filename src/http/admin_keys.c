@@ -35,13 +35,11 @@ struct key_work {
 static struct key_work *
 key_work(struct http_request *r)
 {
-    struct key_work *w = http_alloc(r, sizeof *w);
+    struct key_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return NULL;
-    }
-    *w       = (struct key_work){ .mem = &r->mem };
+    w->mem   = &r->mem;
     r->state = w;
     return w;
 }
@@ -161,7 +159,8 @@ created(struct http_request *r)
     struct key_work *w = r->state;
 
     if (w->status == IL_NOT_FOUND)
-        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "no such tenant");
+        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "no such tenant: %s",
+                  w->in.tenant);
     else if (w->status != IL_OK)
         http_fail_data(r, &w->error);
     else if (w->nomem)
@@ -219,9 +218,11 @@ has_words(const char *mine, const char *words)
 /* A key can only grant permissions it has itself. Otherwise a key that may only create keys, or
  * an admin key with a prefix, could obtain all permissions. */
 static bool
-may_give(const struct http_caller *c, const struct key_work *w)
+may_give(const struct http_request *r, const struct key_work *w)
 {
-    if (!http_scope_has(c, w->in.prefix))
+    const struct http_caller *c = r->caller;
+
+    if (!http_scope_sees(r, w->in.prefix))
         return false;
     return c->role == DATA_ROLE_ADMIN ||
            (w->in.role <= c->role && http_admin_covers(c, w->in.tenant) &&
@@ -247,14 +248,15 @@ http_admin_key_create(struct http_request *r)
 
     if (w == NULL || !http_take_body(r, &w->in) || !take_permissions(r, w))
         return;
-    if (!may_give(r->caller, w)) {
-        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "a key can only grant what its creator has: tenant, role, permissions, prefix");
+    if (!may_give(r, w)) {
+        http_fail(
+            r, 403, "FORBIDDEN", "auth", NULL,
+            "a key can only be granted what its creator has (tenant, role, permissions, prefix)");
         return;
     }
     if (w->in.role == DATA_ROLE_NONE && w->permissions[0] == '\0') {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "a key needs 'role' or 'permissions'");
+                  "either 'role' or 'permissions' is required");
         return;
     }
     if (w->in.expires_in_ms > 0 && w->in.expires_at_ms > 0) {
@@ -271,7 +273,7 @@ http_admin_key_create(struct http_request *r)
     }
     if (!may_last(r->caller, w)) {
         http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "field 'expires_at': the new key must expire no later than the caller's key");
+                  "field 'expires_at': must not be later than the expiry of the caller's key");
         return;
     }
     http_errand(r, do_create, did_create);
@@ -384,8 +386,7 @@ revoked(struct http_request *r)
                   "only keys with the role admin can revoke an admin key");
     else if (w->status == IL_STATE)
         http_fail(r, 409, "LAST_ADMIN_KEY", "auth", NULL,
-                  "this is the last usable admin key; without it no new one can be created over "
-                  "HTTP; use ?force=true to revoke it");
+                  "refusing to revoke the last admin key; use ?force=true");
     else if (w->status != IL_OK)
         http_fail_data(r, &w->error);
     else

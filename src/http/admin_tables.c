@@ -96,7 +96,7 @@ OBJECT(http_out_tenant, "Tenant", T, tenant_out, WIRE_ANSWER, "A tenant");
         .max = IL_PAGE_ITEMS_MAX, .help = "maximum number of items"                   \
     }
 static const struct wire_field tenant_page[] = { PAGE };
-OBJECT(http_in_tenant_page, "TenantQuery", Q, tenant_page, 0, "Which page");
+OBJECT(http_in_tenant_page, "TenantQuery", Q, tenant_page, 0, "The page to list");
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -104,7 +104,7 @@ static const struct wire_field key_page[] = {
     PAGE,
     TEXT(Q, "tenant", tenant, 0, 0, IL_TENANT_BYTES_MAX, "only keys of this tenant"),
 };
-OBJECT(http_in_key_page, "KeyQuery", Q, key_page, 0, "Which keys");
+OBJECT(http_in_key_page, "KeyQuery", Q, key_page, 0, "The keys to list");
 
 #define K struct http_key_in
 static const struct wire_field key_in[] = {
@@ -116,9 +116,8 @@ static const struct wire_field key_in[] = {
       .offset  = offsetof(K, role),
       .min     = DATA_ROLE_NONE,
       .choices = roles,
-      .help =
-          "role of the key, each including the previous ones: read, write, operator, admin (of the "
-          "whole server)" },
+      .help    = "role: none, read, write, operator or admin (of the whole server); each includes "
+                 "those before it" },
     { .name    = "permissions",
       .kind    = WIRE_BYTES,
       .offset  = offsetof(K, permissions),
@@ -134,7 +133,7 @@ static const struct wire_field key_in[] = {
       .offset = offsetof(K, expires_in_ms),
       .min    = 1,
       .max    = 100 * IL_DELAY_MS_MAX,
-      .help   = "the same, as a duration from now" },
+      .help   = "expiry as a duration from now, instead of expires_at" },
 };
 OBJECT(http_in_key, "NewKey", K, key_in, 0, "An API key to create");
 
@@ -151,7 +150,7 @@ OBJECT(http_in_key, "NewKey", K, key_in, 0, "An API key to create");
         FIELD(O, "expires_at", expires_at_ms, TIME, 0, "when it expires; null: never"),           \
         FIELD(O, "used_at", used_at_ms, TIME, 0,                                                  \
               "when it was last used, to the minute; null: never"),                               \
-        FIELD(O, "revoked_at", revoked_at_ms, TIME, 0, "when it was revoked; null: it is not")
+        FIELD(O, "revoked_at", revoked_at_ms, TIME, 0, "when it was revoked; null: not revoked")
 static const struct wire_field key_out[] = { KEY_FIELDS };
 OBJECT(http_out_key, "ApiKey", O, key_out, WIRE_ANSWER, "An API key, without its secret");
 static const struct wire_field new_key_out[] = {
@@ -177,10 +176,10 @@ static const struct wire_field audit_page[] = {
     PAGE,
     TEXT(Q, "tenant", tenant, 0, 0, IL_TENANT_BYTES_MAX,
          "only actions on objects of this tenant; other tenants need an admin key"),
-    TEXT(Q, "act", act, 0, 0, 64,
+    TEXT(Q, "action", act, 0, 0, 64,
          "only this kind of action: lock.break, run.cancel, key.create, ..."),
 };
-OBJECT(http_in_audit_page, "AuditQuery", Q, audit_page, 0, "Which actions, newest first");
+OBJECT(http_in_audit_page, "AuditQuery", Q, audit_page, 0, "The actions to list, newest first");
 
 #define A struct http_act_out
 static const struct wire_field act_out[] = {
@@ -188,13 +187,13 @@ static const struct wire_field act_out[] = {
     FIELD(A, "at", at_ms, TIME, 0, "when it happened"),
     FIELD(A, "tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns the object"),
     FIELD(A, "who", who, TEXT, WIRE_NOT_NULL, "id of an API key, cli:USER, or server"),
-    FIELD(A, "act", act, TEXT, WIRE_NOT_NULL, "kind of action"),
+    FIELD(A, "action", act, TEXT, WIRE_NOT_NULL, "kind of action"),
     FIELD(A, "what", what, TEXT, 0, "the key, run, job, queue, ... it affected"),
     FIELD(A, "reason", reason, TEXT, 0, "reason"),
     FIELD(A, "outcome", outcome, TEXT, WIRE_NOT_NULL, "OK, or an error code"),
     FIELD(A, "details", details, META, 0, "further details"),
 };
-OBJECT(http_out_act, "Act", A, act_out, WIRE_ANSWER, "An administrative action");
+OBJECT(http_out_act, "AuditEntry", A, act_out, WIRE_ANSWER, "An administrative action");
 
 /* ---- forced releases ------------------------------------------------------------------------- */
 
@@ -216,6 +215,6 @@ static const struct wire_field broken_out[] = {
     FIELD(B, "holder", holder, TEXT, 0, "holder of the broken lease"),
     FIELD(B, "fence", fence, UINT64, 0, "fence of the broken lease"),
     FIELD(B, "run", run, TEXT, 0, "the run that was asked to stop"),
-    BOOL(B, "closing", closing, "the key stays closed until its holder lets go"),
+    BOOL(B, "closing", closing, "the key stays closed until its holder releases it"),
 };
 OBJECT(http_out_broken, "ForcedRelease", B, broken_out, WIRE_ANSWER, "The lock that was released");

@@ -135,10 +135,10 @@ http_answer_constant(struct http_request *r, int status, const void *data, size_
 }
 
 void
-http_answer_stream(struct http_request *r, int status, struct MHD_Response *response)
+http_answer_stream(struct http_request *r, struct MHD_Response *response)
 {
     r->streams = true;
-    answer_with(r, status, response);
+    answer_with(r, 200, response);
 }
 
 bool
@@ -221,7 +221,7 @@ http_fail_call(struct http_request *r)
     }
     if (st == IL_LIMIT) {
         http_retry_after(r, 1000);
-        http_fail(r, 503, "RESULTS_FULL", "request", NULL, "%s; nothing was done, try again later",
+        http_fail(r, 503, "RESULTS_FULL", "request", NULL, "%s; nothing was done; try again later",
                   r->call.error.message);
         return;
     }
@@ -244,6 +244,6 @@ void
 http_say_page(struct http_request *r, const struct wire_object *o, const void *items,
               size_t item_bytes, size_t n, const char *next)
 {
-    il__wire_print_page(&r->out, o, items, item_bytes, n, next, 0);
+    il__wire_print_page(&r->out, o, items, item_bytes, n, next);
     http_answer(r, 200);
 }

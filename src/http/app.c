@@ -28,7 +28,7 @@ http_app_state(const struct http_server *s, const struct http_app *app)
 }
 
 bool
-http_app_runs(const struct http_server *s, const struct http_app *app)
+http_app_is_started(const struct http_server *s, const struct http_app *app)
 {
     for (size_t i = 0; i < s->n_open_apps; i++) {
         if (s->o->apps[i] == app)
@@ -72,21 +72,21 @@ stop_it(void *cookie)
 
 /* First nobody may set it any more. */
 void
-http_unlimit(struct http_request *r)
+http_unbind_deadline(struct http_request *r)
 {
-    http_on_gone(r, NULL, NULL);
+    http_on_disconnect(r, NULL, NULL);
     il_guard_stop_free(r->stop);
     r->stop = NULL;
 }
 
 /* Without memory or descriptors for a switch, the deadline remains. */
 void
-http_limit(struct http_request *r, il_guard *g, il_guard_tx_opts *opts)
+http_bind_deadline(struct http_request *r, il_guard *g, il_guard_tx_opts *opts)
 {
-    http_unlimit(r);
+    http_unbind_deadline(r);
     opts->timeout_ms = http_request_left_ms(r);
     if (il_guard_stop_new(g, &r->stop, NULL) == IL_OK)
-        http_on_gone(r, stop_it, r->stop);
+        http_on_disconnect(r, stop_it, r->stop);
     opts->stop = r->stop;
 }
 
@@ -176,7 +176,7 @@ did_start(struct http_request *r)
     if (w->status == IL_OK)
         w->then(r);
     else
-        http_fail(r, 503, il_status_name(IL_STORE), il__http_route_app(r->route)->name, NULL, "%s",
+        http_fail(r, 503, il_status_name(IL_STORE), http_route_app(r->route)->name, NULL, "%s",
                   w->error.message);
 }
 
@@ -186,17 +186,15 @@ http_app_ensure(struct http_request *r, http_fn *then)
     const struct http_server *s = r->server;
     size_t                    i = 0;
 
-    while (i < s->n_open_apps && s->o->apps[i] != il__http_route_app(r->route))
+    while (i < s->n_open_apps && s->o->apps[i] != http_route_app(r->route))
         i++;
     if (i == s->n_open_apps || s->app_runs[i]) {
         then(r);
         return;
     }
-    struct app_starting *w = http_alloc(r, sizeof *w);
-    if (w == NULL) {
-        http_fail_nomem(r);
+    struct app_starting *w = http_calloc(r, sizeof *w);
+    if (w == NULL)
         return;
-    }
     *w       = (struct app_starting){ .i = i, .then = then };
     r->state = w;
     http_pool(r, do_start, did_start);

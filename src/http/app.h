@@ -151,9 +151,10 @@ void http_row_lock(void *cookie, const il_guard_event *event);
 /*
  * In work(r) of http_pool(): let a transaction of this handle end with the request, that is at its
  * deadline and when its client hangs up (IL_CANCELLED). One line before each il_guard_begin() or
- * il_guard_transact(), after the end of the transaction before. Takes the place of http_on_gone().
+ * il_guard_transact(), after the end of the transaction before. Takes the place of
+ * http_on_disconnect().
  */
-void http_limit(struct http_request *r, il_guard *g, il_guard_tx_opts *opts);
+void http_bind_deadline(struct http_request *r, il_guard *g, il_guard_tx_opts *opts);
 
 /* Does this key belong to a run of an app? */
 bool http_app_owns(const struct http_server *s, const char *key);
@@ -161,7 +162,7 @@ bool http_app_owns(const struct http_server *s, const char *key);
 bool http_app_keeps(const struct http_server *s, const char *key);
 
 /* Has it started? On the loop. */
-bool http_app_runs(const struct http_server *s, const struct http_app *app);
+bool http_app_is_started(const struct http_server *s, const struct http_app *app);
 
 /* The state that open() returned. */
 void *http_app_state(const struct http_server *s, const struct http_app *app);

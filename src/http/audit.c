@@ -64,7 +64,7 @@ log_act(struct http_server *s, enum http_event event, const char *request_id,
     http_log_text(s, "request_id", request_id);
     http_log_text(s, "tenant_id", a->tenant);
     http_log_text(s, "who", a->who);
-    http_log_text(s, "act", a->act);
+    http_log_text(s, "action", a->act);
     http_log_text(s, "what", a->what);
     http_log_text(s, "reason", a->reason);
     http_log_text(s, "outcome", a->outcome);

@@ -15,7 +15,7 @@
 struct http_audit;
 
 il_status http_audit_open(struct http_server *s, il_error *reterr)
-    MUST_USE; /* s->o->audit_keep_ms: 0 = 365 days, negative = for ever */
+    MUST_USE; /* s->o->audit_keep_ms: 0 = 365 days, negative = forever */
 void http_audit_close(struct http_server *s);
 /* about once a second; purges old rows occasionally */
 void http_audit_tick(struct http_server *s, int64_t now_ns);

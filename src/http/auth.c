@@ -87,7 +87,7 @@ refuse_address(struct http_request *r, int64_t wait_ms)
     il__buf_addf(&details, "{\"retry_after_ms\":%lld}", (long long)wait_ms);
     http_retry_after(r, wait_ms);
     http_fail(r, 429, "RATE_LIMITED", "auth", il__buf_str(&details),
-              "too many failed logins from this address");
+              "too many failed logins from this address; try again later");
 }
 
 static int64_t
@@ -207,8 +207,10 @@ decide(struct http_request *r, const struct http_key *k, http_fn *then)
     k->caller->n_refs++;
     r->caller = &k->caller->c;
     http_samples_request(r->server, r->caller->tenant);
-    if (!http_may(r->caller, r->route))
+    if (!http_may_call(r->caller, r->route))
         http_forbid(r, r->route);
+    else if (!http_may_names(r->caller, r->route))
+        http_forbid_names(r, r->route);
     else if (http_limits_request(r))
         then(r);
 }
@@ -246,12 +248,10 @@ leave_list(struct http_key_waiter **at, const struct http_key_waiter *w)
 static void
 wait_for_answer(struct http_request *r, struct http_key *k, http_fn *then)
 {
-    struct http_key_waiter *w = http_alloc(r, sizeof *w);
+    struct http_key_waiter *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
     *w            = (struct http_key_waiter){ .key = k, .r = r, .then = then, .next = k->waiting };
     k->waiting    = w;
     r->key_waiter = w;

@@ -59,7 +59,7 @@ void http_auth_forget(struct http_server *s);
  * for the ops of a batch, each with its own route.
  */
 #define HTTP_PERMISSION_BYTES 80
-bool        http_may(const struct http_caller *c, const struct http_route *route);
+bool        http_may_call(const struct http_caller *c, const struct http_route *route);
 const char *http_permission_name(enum http_permission permission); /* "open", "any", "read", … */
 /* The named permission of a route: its grant, else its id with the first '_' replaced by ':'. */
 void http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTES]);
@@ -69,5 +69,13 @@ void http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION
 void http_note_forbidden(struct http_request *r, const struct http_route *route);
 /* Answer 403 for a route and name the missing permission; counted and logged. */
 void http_forbid(struct http_request *r, const struct http_route *route);
+
+/*
+ * May a key that is limited to a prefix call the route (struct http_names)? The names that it then
+ * uses are judged op by op (authorise.c), or by the handler.
+ */
+bool http_may_names(const struct http_caller *c, const struct http_route *route);
+/* Answer 403 and say which kind of key the route needs; counted and logged. */
+void http_forbid_names(struct http_request *r, const struct http_route *route);
 
 #endif

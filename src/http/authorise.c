@@ -1,12 +1,13 @@
 /*
- * authorise.c: may the caller have these ops applied? This is the only way from a handler to the
- * store: http_do() and its variants end in http_submit() (ops.c), which has no other caller.
+ * authorise.c: decides whether the caller may have these ops applied. This is the only way from a
+ * handler to the store: http_do() and its variants end in http_submit() (ops.c), which has no other
+ * caller.
  *
  * judge() checks each op, in this order:
  *   tenant      the caller's own; another tenant only for the role admin
  *   permission  in a batch, that of the op's own route; otherwise http_auth() has already checked
  *               the route of the request, before its body was read
- *   owner       stored answers of an Idempotency-Key belong to the server, runs of an app to it
+ *   owner       stored responses of an Idempotency-Key belong to the server, runs of an app to it
  *   prefix      of the caller's key (scope.c)
  * An op that names a run or a job only by id is preceded by a lookup of its key.
  */
@@ -36,7 +37,7 @@ is_permitted(const struct http_request *r, const struct http_each *e, const il_o
 #ifdef IL_MUTANT_batch_without_permission
     return true;
 #endif
-    return !e->by_route || http_may(r->caller, il__http_route_of_op(op->type));
+    return !e->by_route || http_may_call(r->caller, http_route_of_op(op->type));
 }
 
 static enum http_scope

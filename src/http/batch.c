@@ -49,12 +49,12 @@ say_refused(struct http_request *r, const il_op *op, unsigned char verdict)
     if (verdict == HTTP_SCOPE_RESERVED) {
         il__wire_put_text(&r->out, "message", HTTP_SAY_RESERVED);
     } else if (verdict == HTTP_SCOPE_NO_PERMISSION) {
-        const struct http_route *route = il__http_route_of_op(op->type);
+        const struct http_route *route = http_route_of_op(op->type);
         char                     name[HTTP_PERMISSION_BYTES], text[160];
         http_note_forbidden(r, route);
         http_permission_of(route, name);
-        (void)snprintf(text, sizeof text, "the API key lacks the role '%s' or the permission '%s'",
-                       http_permission_name(route->permission), name);
+        (void)snprintf(text, sizeof text, "the API key needs the role '%s' or the permission '%s'",
+                       http_permission_name(route->permission.role), name);
         il__wire_put_text(&r->out, "message", text);
     } else {
         il__wire_put_text(&r->out, "message",
@@ -108,7 +108,7 @@ room(struct http_request *r, struct http_each *e, const char *what, const json_t
     }
     if (n == 0 || n > n_max) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "field '%s': has %zu elements, must have 1 to %zu", what, n, n_max);
+                  "field '%s': must have 1 to %zu elements, not %zu", what, n_max, n);
         return false;
     }
     e->n        = n;
@@ -127,30 +127,27 @@ room(struct http_request *r, struct http_each *e, const char *what, const json_t
 struct http_each *
 http_take_items(struct http_request *r)
 {
-    struct http_each *e     = http_alloc(r, sizeof *e);
+    struct http_each *e     = http_calloc(r, sizeof *e);
     const json_t     *items = json_object_get(r->body, "items");
     const char       *name;
     json_t           *member;
     il_error          err = { 0 };
 
-    if (e == NULL) {
-        http_fail_nomem(r);
+    if (e == NULL)
         return NULL;
-    }
-    *e = (struct http_each){ 0 };
     json_object_foreach(r->body, name, member)
     {
         if (strcmp(name, "items") == 0)
             continue;
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
-                  "unknown field '%s': only 'items' is allowed", name);
+                  "unknown field '%s'; only 'items' is allowed", name);
         return NULL;
     }
     if (!http_take_query(r, NULL) || !room(r, e, "items", items))
         return NULL;
     for (size_t i = 0; i < e->n; i++) {
         il__wire_op_init(&e->ops[i], r->route->op);
-        il__http_take_path(r, &e->ops[i]);
+        http_take_path(r, &e->ops[i]);
         if (il__wire_parse(r->route->body, NULL, json_array_get(items, i), &e->ops[i], &r->mem,
                            &err) != IL_OK) {
             bad(r, "items", i, &err);
@@ -189,16 +186,13 @@ poll_ms(const struct http_batch_in *in)
 void
 http_batch(struct http_request *r)
 {
-    struct batch        *b   = http_alloc(r, sizeof *b);
+    struct batch        *b   = http_calloc(r, sizeof *b);
     const json_t        *ops = json_object_get(r->body, "ops");
     struct http_batch_in in  = { 0 };
     il_error             err = { 0 };
 
-    if (b == NULL) {
-        http_fail_nomem(r);
+    if (b == NULL)
         return;
-    }
-    *b = (struct batch){ 0 };
     if (!json_is_object(r->body)) {
         http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
                   "the body must be an object with 'ops'");

@@ -62,7 +62,7 @@ static const struct wire_field why_in[] = {
       .max    = IL_KEY_BYTES_MAX,
       .help   = "the key" },
 };
-INPUT(http_in_why, "WhyQuery", struct http_why, why_in, "Which key");
+INPUT(http_in_why, "WhyQuery", struct http_why, why_in, "The key to explain");
 
 static const struct wire_field batch_in[] = {
     { .name   = "raw",
@@ -84,7 +84,7 @@ static const struct wire_field batch_ops[] = {
     { .name = "ops", .kind = WIRE_TEXT, .help = "the ops" }
 };
 INPUT(http_in_batch_ops, "BatchOps", struct http_batch_in, batch_ops,
-      "The ops; each is checked by the table of its type");
+      "The ops; the fields of each depend on its type");
 
 static const struct wire_field stream_in[] = {
     { .name    = "types",
@@ -99,7 +99,7 @@ static const struct wire_field stream_in[] = {
       .max    = IL_KEY_BYTES_MAX,
       .help   = "only keys, queues, ... that start with this" },
 };
-INPUT(http_in_stream, "StreamQuery", struct http_stream_in, stream_in, "Which events");
+INPUT(http_in_stream, "StreamQuery", struct http_stream_in, stream_in, "The events to send");
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -161,19 +161,19 @@ OBJECT(http_out_status, "Status", S, status, "The server and the tenant at a gla
 
 static const struct wire_field few[] = {
     FIELD(struct http_few, n, UINT64, WIRE_NOT_NULL, "the number, at most 1,000"),
-    IS(struct http_few, "more", MORE, 0, "there may be more than n: the count ended there"),
+    IS(struct http_few, "more", MORE, 0, "true if counting stopped at n"),
 };
-static OBJECT(few_object, "Count", struct http_few, few, "A count that ends at 1,000");
+static OBJECT(few_object, "Count", struct http_few, few, "A count up to 1,000");
 
-#define N struct http_near_end
-static const struct wire_field near_end[] = {
+#define N struct http_expiring
+static const struct wire_field expiring[] = {
     FIELD(N, key, TEXT, 0, "the key"),
     FIELD(N, holder, TEXT, 0, "who holds it"),
     NAMED(N, "run_id", run, TEXT, 0, "the run that holds it; null: a plain lease"),
     FIELD(N, ttl_ms, INT64, WIRE_NOT_NULL, "the lease expires this long after a renewal"),
     FIELD(N, remaining_ms, INT64, WIRE_NOT_NULL, "time until expiry"),
 };
-static OBJECT(near_end_object, "NearEnd", N, near_end, "A lease with little time left");
+static OBJECT(expiring_object, "ExpiringLease", N, expiring, "A lease with little time left");
 #undef N
 
 #define FEW(text, member, help_)                                                             \
@@ -181,27 +181,27 @@ static OBJECT(near_end_object, "NearEnd", N, near_end, "A lease with little time
         .name = text, .kind = WIRE_OBJECT, .offset = offsetof(struct http_overview, member), \
         .object = &few_object, .help = help_                                                 \
     }
-#define NEAR_END(member, help_)                                                                  \
+#define EXPIRING(member, help_)                                                                  \
     {                                                                                            \
         .name = #member, .kind = WIRE_OBJECTS, .offset = offsetof(struct http_overview, member), \
-        .offset2 = offsetof(struct http_overview, n_##member), .object = &near_end_object,       \
+        .offset2 = offsetof(struct http_overview, n_##member), .object = &expiring_object,       \
         .help = help_                                                                            \
     }
 static const struct wire_field overview[] = {
     FEW("locks", locks, "live leases"),
-    FEW("locks_expiring", expiring, "of them, those with less than a fifth of their TTL left"),
+    FEW("locks_expiring", expiring, "locks with less than a fifth of their TTL left"),
     FEW("waiters", waiters, "acquires queued for a key"),
     FEW("runs", runs, "runs that are RUNNING"),
     FEW("queues", queues, "queues"),
     FEW("jobs_scheduled", scheduled, "jobs not due yet"),
     FEW("jobs_ready", ready, "jobs due now"),
     FEW("jobs_running", running, "jobs claimed by workers"),
-    FEW("jobs_dead", dead, "jobs that failed for good"),
-    NEAR_END(leases_near_end, "the first of the leases that locks_expiring counts, at most 20"),
-    NEAR_END(runs_near_end, "runs whose lease has less than a fifth of its TTL left, likewise"),
+    FEW("jobs_failed", failed, "jobs that failed for good"),
+    EXPIRING(leases_expiring, "the first of the leases that locks_expiring counts, at most 20"),
+    EXPIRING(runs_expiring, "the first 20 runs whose lease has less than a fifth of its TTL left"),
 };
 OBJECT(http_out_overview, "Overview", struct http_overview, overview,
-       "How much the tenant has of everything, within the prefix of the key");
+       "Counts of the tenant's objects, within the API key's prefix");
 
 #define S struct http_sample
 static const struct wire_field sample[] = {
@@ -210,15 +210,18 @@ static const struct wire_field sample[] = {
     FIELD(S, runs, UINT64, WIRE_NOT_NULL, "runs that are RUNNING, counted up to 1,000"),
     FIELD(S, jobs_ready, UINT64, WIRE_NOT_NULL, "jobs due"),
     FIELD(S, jobs_running, UINT64, WIRE_NOT_NULL, "jobs claimed by workers"),
-    FIELD(S, jobs_dead, UINT64, WIRE_NOT_NULL, "jobs that failed for good"),
+    FIELD(S, jobs_failed, UINT64, WIRE_NOT_NULL, "jobs that failed for good"),
     FIELD(S, acquires, UINT64, WIRE_NOT_NULL,
           "locks acquired through this server since the previous sample"),
-    FIELD(S, conflicts, UINT64, WIRE_NOT_NULL, "acquires that found their key held, likewise"),
-    FIELD(S, cache_hits, UINT64, WIRE_NOT_NULL, "cache lookups that found a value, likewise"),
-    FIELD(S, cache_misses, UINT64, WIRE_NOT_NULL, "cache lookups that found none, likewise"),
-    FIELD(S, requests, UINT64, WIRE_NOT_NULL, "requests of the tenant, likewise"),
+    FIELD(S, conflicts, UINT64, WIRE_NOT_NULL,
+          "acquires that found their key held, since the previous sample"),
+    FIELD(S, cache_hits, UINT64, WIRE_NOT_NULL,
+          "cache lookups that found a value, since the previous sample"),
+    FIELD(S, cache_misses, UINT64, WIRE_NOT_NULL,
+          "cache lookups that found none, since the previous sample"),
+    FIELD(S, requests, UINT64, WIRE_NOT_NULL, "requests of the tenant, since the previous sample"),
 };
-static OBJECT(sample_object, "Sample", S, sample, "A tenant at one time");
+static OBJECT(sample_object, "Sample", S, sample, "A sample of a tenant's counts");
 #undef S
 
 static const struct wire_field samples[] = {
@@ -276,7 +279,7 @@ static const struct wire_field broken[] = {
     FIELD(G, holder, TEXT, 0, "holder of the broken lease"),
     FIELD(G, fence, UINT64, WIRE_NOT_NULL, "fence of the broken lease"),
     IS(G, "closing", CLOSING, 0,
-       "the key stays closed until the holder lets go or its lease expires"),
+       "the key stays closed until the holder releases it or its lease expires"),
 };
 OBJECT(http_out_break, "Broken", G, broken, "The lease was broken");
 
@@ -291,7 +294,7 @@ static const struct wire_field noted[] = {
     FIELD(G, key, TEXT, 0, "the key"),
     IS(G, "noted", TRUE, 0, "true"),
 };
-OBJECT(http_out_noted, "Noted", G, noted, "The refusals are in the history of the key");
+OBJECT(http_out_noted, "Noted", G, noted, "The refusals were added to the key's history");
 #undef G
 
 static const struct wire_field lock[] = {
@@ -400,7 +403,7 @@ static const struct wire_field claimed[] = {
     IS(struct http_claimed, "paused", PAUSED, 0, "the queue is paused"),
     IS(struct http_claimed, "limited", LIMITED, 0, "a rate or group limit holds jobs back"),
     FIELD(struct http_claimed, retry_after_ms, INT64, WIRE_MINUS,
-          "without items: time until a job may be due; null: unknown"),
+          "if items is empty: time until a job may be due; null if unknown"),
 };
 OBJECT(http_out_claimed, "Claimed", struct http_claimed, claimed, "Claimed jobs");
 
@@ -442,7 +445,8 @@ static const struct wire_field cached[] = {
           "hit: time the value stays fresh (stale: usable); lead, wait: time left for the build"),
     IS(C, "negative", NEGATIVE, 0, "a negative entry: no value exists"),
     FIELD(C, code, INT32, WIRE_NOT_NULL, "code of a negative entry"),
-    IS(C, "early", EARLY, 0, "the value is fresh but due for a refresh; get: a lookup would lead"),
+    IS(C, "early", EARLY, 0,
+       "fresh but due for refresh; with get: a lookup would make the caller the builder"),
 };
 OBJECT(http_out_cached, "Cached", C, cached, "A cached value, or the request to build it");
 

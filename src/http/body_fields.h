@@ -71,8 +71,8 @@ struct http_started {
     const char *id, *key, *holder, *warning, *reason;
     int32_t     state;
     uint32_t    position, is;
-    uint64_t    fence, ticket;
-    int64_t     expires_at_ms, ttl_ms, remaining_ms;
+    uint64_t    fence;
+    int64_t     expires_at_ms, ttl_ms;
     il_run_info run;
 };
 
@@ -136,15 +136,15 @@ struct http_few {
     uint32_t is;
 };
 /* A lease, or that of a run, which was not renewed as it should have been. */
-struct http_near_end {
+struct http_expiring {
     const char *key, *holder, *run;
     int64_t     ttl_ms, remaining_ms;
 };
 struct http_overview {
     struct http_few       locks, expiring, waiters, runs, queues;
-    struct http_few       scheduled, ready, running, dead; /* jobs */
-    struct http_near_end *leases_near_end, *runs_near_end;
-    size_t                n_leases_near_end, n_runs_near_end;
+    struct http_few       scheduled, ready, running, failed; /* jobs */
+    struct http_expiring *leases_expiring, *runs_expiring;
+    size_t                n_leases_expiring, n_runs_expiring;
 };
 
 /* An idempotency key. */

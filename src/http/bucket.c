@@ -43,8 +43,8 @@ refuse(struct http_request *r, const struct http_bucket *b, int64_t wait_ns)
                  (long long)b->tokens, (long long)wait_ms);
     http_retry_after(r, wait_ms);
     http_fail(r, 429, "RATE_LIMITED", "request", il__buf_str(&details),
-              "the tenant's limit for %s is %lld per %lld s", b->name, (long long)b->tokens,
-              (long long)(b->period_ms / 1000));
+              "the tenant exceeded its limit for %s: %lld per %lld s", b->name,
+              (long long)b->tokens, (long long)(b->period_ms / 1000));
 }
 
 bool

@@ -254,13 +254,13 @@ watch(struct http_server *s, struct http_conn *c)
 }
 
 void
-http_conn_hang_up(struct http_server *s, struct http_conn *c)
+http_conn_peer_closed(struct http_server *s, struct http_conn *c)
 {
     c->hung_up = true;
     if (c->phase == HTTP_PHASE_FRESH || c->phase == HTTP_PHASE_IDLE || c->phase == HTTP_PHASE_BODY)
         http_conn_phase(s, c, HTTP_PHASE_ENDING);
     if (c->request != NULL)
-        http_request_hang_up(c->request);
+        http_request_client_left(c->request);
 }
 
 /* MHD_get_connection_info() returns a pointer to storage that the next call overwrites. */

@@ -81,7 +81,7 @@ void http_conn_key_hash(struct http_server *s, struct http_conn *c, const char *
 void http_conn_phase(struct http_server *s, struct http_conn *c, enum http_phase phase);
 /* The client has closed its sending side. It may still be reading, but a client that waits for
  * an answer has usually gone. */
-void http_conn_hang_up(struct http_server *s, struct http_conn *c);
+void http_conn_peer_closed(struct http_server *s, struct http_conn *c);
 /* After closing a connection, read and discard for a moment what the client still sends. */
 void http_conn_linger(struct http_server *s, struct http_conn *c);
 void http_conn_cut(struct http_conn *c);

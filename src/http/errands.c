@@ -47,7 +47,7 @@ errand_work(struct http_job *job)
 
     r->work(r);
     if (r->pooled) /* what it has registered may have been on its stack */
-        http_unlimit(r);
+        http_unbind_deadline(r);
 }
 
 static void
@@ -55,19 +55,19 @@ errand_then(struct http_job *job)
 {
     struct http_request *r = container_of(job, struct http_request, job);
 
-    r->in_errand = false;
-    r->pooled    = false;
-    r->gone_fn   = NULL; /* its work is done */
+    r->in_errand     = false;
+    r->pooled        = false;
+    r->disconnect_fn = NULL; /* its work is done */
     if (r->left)
         http_request_end(r);
-    else if (!http_request_cut_off(r))
+    else if (!http_request_is_cut_off(r))
         r->errand_then(r);
 }
 
 void
 http_errand_set_up(struct http_request *r, http_fn *work, http_fn *then)
 {
-    CHECK(!r->in_errand && !r->parked);
+    CHECK(!r->in_errand && !r->delayed);
     r->in_errand   = true;
     r->work        = work;
     r->errand_then = then;

@@ -30,7 +30,7 @@ void http_do(struct http_request *r, http_fn *then);
  * set. wait_ms: how long one op may wait; 0 = not at all. They must live as long as r->mem.
  */
 void http_do_ops(struct http_request *r, il_op *ops, size_t n, int64_t wait_ms, http_fn *then);
-/* Apply an op created by the server, not named by a client: a stored answer, or one without a
+/* Apply an op created by the server, not named by a client: a stored response, or one without a
  * caller. */
 void http_do_own(struct http_request *r, il_op *op, int64_t wait_ms, http_fn *then);
 
@@ -61,11 +61,8 @@ void http_do_each(struct http_request *r, struct http_each *e, int64_t wait_ms, 
 bool http_complete(struct http_request *r, il_op *op, size_t i) MUST_USE;
 
 /* Path arguments into an op. */
-void il__http_take_path(struct http_request *r, il_op *op);
+void http_take_path(struct http_request *r, il_op *op);
 
-/* The part of the server that an op belongs to, as `source` of its errors: "lock", "run", "queue",
- * "cache", "idempotency". */
-const char *http_source(il_op_type type);
 /* The error code of a failed op: the status's wire name, but JOB_STALE for jobs. */
 const char *http_code(const il_op *op);
 

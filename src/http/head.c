@@ -152,7 +152,7 @@ see_field(void *cookie, enum MHD_ValueKind kind UNUSED, const char *name, size_t
         if (n_name != one_names[i].n_bytes || strncasecmp(name, one_names[i].name, n_name) != 0)
             continue;
         if (h->ones[i] != NULL)
-            h->wrong = "duplicate header that must be unique";
+            h->wrong = "a header that must be unique is repeated";
         h->ones[i] = value;
         if (i == ONE_COOKIE)
             h->n_copied = cookie_bytes(value);
@@ -341,7 +341,7 @@ body_bytes_max(const struct http_request *r)
 
     if ((r->route->flags & HTTP_LARGE) != 0)
         return o->body_bytes_max_large;
-    return r->route->body != NULL && r->route->permission != HTTP_MAY_open
+    return r->route->body != NULL && r->route->permission.role != HTTP_MAY_open
                ? o->body_bytes_max
                : MIN(o->body_bytes_max, BODY_BYTES_UNASKED);
 }
@@ -390,7 +390,7 @@ find_route(struct http_request *r)
     const char *allow = NULL;
 
     if (is_served_here(r))
-        r->route = il__http_route_find(r->method, r->path, &r->mem, r->args, &allow);
+        r->route = http_route_find(r->method, r->path, &r->mem, r->args, &allow);
     if (r->route != NULL) {
         r->store_text = r->route->store_text;
         return true;
@@ -400,7 +400,7 @@ find_route(struct http_request *r)
         http_fail(r, 405, "METHOD_NOT_ALLOWED", "request", NULL, "%s is not allowed here; use %s",
                   r->method, allow);
     } else {
-        http_fail(r, 404, "NOT_FOUND", "request", NULL, "no such path");
+        http_fail(r, 404, "NOT_FOUND", "request", NULL, "no such route: %.80s", r->path);
     }
     return false;
 }
@@ -442,7 +442,7 @@ http_head(struct http_request *r, const char *version)
     if (!check_target(r) || !check_body(r, &h) || !find_route(r) || !check_page(r, &h) ||
         !check_size(r, &h))
         return;
-    if (r->route->permission == HTTP_MAY_open)
+    if (r->route->permission.role == HTTP_MAY_open)
         http_request_accept(r);
     else
         http_auth(r, http_request_accept);

@@ -12,7 +12,7 @@
  *                key and its permission (auth.c) and the limits (limits.c)
  *   request.c    collects the body; inputs.c checks it by the tables of the route and calls the
  *                handler, which answers at once (http_answer) or asks the store (http_do)
- *   authorise.c  may the caller have these ops applied?
+ *   authorise.c  decides whether the caller may have these ops applied
  *   ops.c        to the store and back; then the handler is called again, on the loop
  *   answer.c     status, headers, body
  *   conn.c       deadlines for each phase
@@ -124,7 +124,7 @@ struct http_request {
     void             *state;   /* the handler's own, in mem */
     int64_t           wait_ms; /* the long poll requested */
     int64_t           waited_ns;
-    int64_t           parked_ns;   /* http_park(): total; the metrics of ops count it as waiting */
+    int64_t           delayed_ns;  /* http_delay(): total; the metrics of ops count it as waiting */
     bool              tries_again; /* a conflict is not final: do not count it yet */
     const char       *store_text;  /* message when the store is unavailable; NULL = the default */
     /* called on the loop if the client hangs up before the answer is complete; may be NULL */
@@ -164,11 +164,11 @@ struct http_request {
     struct http_item     item;     /* for the inbox: r->call is done */
     struct http_job      job;      /* the errand */
     http_fn             *work, *errand_then;
-    struct http_list    *list;     /* list.c: the list that is being sent */
-    atomic_int_fast64_t  cut_ns;   /* pool.c: its deadline; 0 = the usual one */
-    void (*gone_fn)(void *cookie); /* pool.c: http_on_gone() */
-    void                 *gone_cookie;
-    struct il_guard_stop *stop; /* app.c: http_limit() */
+    struct http_list    *list;           /* list_stream.c: the list that is being sent */
+    atomic_int_fast64_t  cut_ns;         /* pool.c: its deadline; 0 = the usual one */
+    void (*disconnect_fn)(void *cookie); /* pool.c: http_on_disconnect() */
+    void                 *disconnect_cookie;
+    struct il_guard_stop *stop; /* app.c: http_bind_deadline() */
     /* where libmicrohttpd keeps the request target: head.c only compares the address */
     const char          *target;
     size_t               n_target;
@@ -188,10 +188,10 @@ struct http_request {
     bool                 queued;
     bool                 bare; /* no room for the usual headers */
     bool                 streams;
-    bool                 parked; /* http_park(): waits for its time */
-    struct il__heap_node park;
-    int64_t              park_began_ns;
-    http_fn             *park_then;
+    bool                 delayed; /* http_delay(): waits for its time */
+    struct il__heap_node delay;
+    int64_t              delay_began_ns;
+    http_fn             *delay_then;
 };
 
 /* A header of the request, the first of that name; NULL = missing. Owned by libmicrohttpd, valid
@@ -251,15 +251,15 @@ int64_t http_request_left_ms(const struct http_request *r);
  * request, to cancel its query; at once if that has happened. On the loop, under a mutex: fn must
  * not block. fn NULL: no longer; it is not running when this returns.
  */
-void http_on_gone(struct http_request *r, void (*fn)(void *cookie), void *cookie);
+void http_on_disconnect(struct http_request *r, void (*fn)(void *cookie), void *cookie);
 
 /*
- * Park the request for this long, then continue with then(r) on the loop; immediately if the server
- * stops. If the client hangs up meanwhile the request ends and then(r) is not called. A parked
- * request counts as one of the tenant's waiting requests: if there are too many it is answered with
- * 429, and then(r) is not called either.
+ * Delay the request for this long, then continue with then(r) on the loop; immediately if the
+ * server stops. If the client hangs up meanwhile the request ends and then(r) is not called. A
+ * delayed request counts as one of the tenant's waiting requests: if there are too many it is
+ * answered with 429, and then(r) is not called either.
  */
-void http_park(struct http_request *r, int64_t ms, http_fn *then);
+void http_delay(struct http_request *r, int64_t ms, http_fn *then);
 
 /* Give back the token that the request took from the bucket of its route: it did no work, since it
  * found a job running already, say. On the loop; safe to repeat. */
@@ -267,14 +267,17 @@ void http_bucket_refund(struct http_request *r);
 
 /* Allocate in r->mem. On NULL the caller answers 503: http_fail_nomem(r). */
 void *http_alloc(struct http_request *r, size_t n_bytes);
+/* The same, zeroed. NULL: the request has been answered. */
+void *http_calloc(struct http_request *r, size_t n_bytes);
 void  http_fail_nomem(struct http_request *r);
 
 /*
- * Send a streaming answer: a response with a content reader (mhd.h). The usual headers are added
- * and the response is consumed. A reader without data calls http_suspend() and returns 0;
- * http_resume() has it called again. Both on the loop. After r->on_hang_up the reader must end.
+ * Send a streaming answer with status 200: a response with a content reader (mhd.h). The usual
+ * headers are added and the response is consumed. A reader without data calls http_suspend() and
+ * returns 0; http_resume() has it called again. Both on the loop. After r->on_hang_up the reader
+ * must end.
  */
-void http_answer_stream(struct http_request *r, int status, struct MHD_Response *response);
+void http_answer_stream(struct http_request *r, struct MHD_Response *response);
 void http_suspend(struct http_request *r);
 void http_resume(struct http_request *r);
 
@@ -302,10 +305,10 @@ struct http_options {
     const char *listen; /* "127.0.0.1:7600", "[::1]:7600", "unix:/path"; port 0 = any free one */
     const char *metrics_listen; /* NULL = served with the other routes */
     const char *store_url, *data_url, *pepper_file;
-    /* Open the store; the caller keeps *ret. Called again while the store cannot be reached,
-     * which is_away() decides from the error. */
+    /* Open the store; the caller keeps *ret. Called again while the store cannot be reached, which
+     * is_unreachable() decides from the error. */
     il_status (*open_store)(void *cookie, il **ret, il_error *reterr);
-    bool (*is_away)(const char *url, const il_error *err);
+    bool (*is_unreachable)(const char *url, const il_error *err);
     void *open_cookie;
     bool  tls_proxy;    /* a proxy in front terminates TLS: allow a non-loopback address */
     bool  no_first_key; /* do not create a key when none exists: its secret would go to a log */
@@ -346,8 +349,8 @@ struct http_options {
 il_status http_address_check(const char *text, bool *ret_loopback, il_error *reterr) MUST_USE;
 /* Call before the store is opened, and so before any thread is started: blocks the signals that
  * the loop handles, and keeps our files and memory private. */
-void il__http_prepare(void);
+void http_prepare(void);
 /* Runs until SIGTERM or SIGINT and returns after the shutdown. IL_OK, or why it could not start. */
-il_status il__http_serve(const struct http_options *o, il_error *reterr) MUST_USE;
+il_status http_serve(const struct http_options *o, il_error *reterr) MUST_USE;
 
 #endif

@@ -20,7 +20,7 @@ refuse(struct http_request *r, const il_error *err)
 }
 
 bool
-il__http_query_next(char **at, char **ret_name, char **ret_value)
+http_query_next(char **at, char **ret_name, char **ret_value)
 {
     char *name = *at;
 
@@ -37,7 +37,7 @@ il__http_query_next(char **at, char **ret_name, char **ret_value)
     if (value != NULL)
         *value++ = '\0';
     *ret_value = value != NULL ? value : end;
-    return il__http_decode(name, true) && (value == NULL || il__http_decode(value, true));
+    return http_decode(name, true) && (value == NULL || http_decode(value, true));
 }
 
 /* ?wait=30s: how long the request may be kept open. */
@@ -89,7 +89,7 @@ take_pairs(struct http_request *r, const struct wire_object *table, void *into, 
     if (at == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     for (;;) {
-        if (!il__http_query_next(&at, &name, &value))
+        if (!http_query_next(&at, &name, &value))
             return il__error_set(reterr, IL_INVAL,
                                  "the query string contains an invalid escape or a control "
                                  "character, or is not UTF-8");
@@ -157,11 +157,11 @@ place_of(il_op *op, const char *name, size_t n_bytes)
 }
 
 void
-il__http_take_path(struct http_request *r, il_op *op)
+http_take_path(struct http_request *r, il_op *op)
 {
     for (size_t i = 0; i < HTTP_PATH_ARGS_MAX; i++) {
         size_t      n_bytes;
-        const char *name = il__http_route_arg(r->route->path, i, &n_bytes);
+        const char *name = http_route_arg(r->route->path, i, &n_bytes);
         if (name == NULL)
             return;
         *place_of(op, name, n_bytes) = r->args[i];
@@ -210,7 +210,7 @@ http_take_op(struct http_request *r)
 {
     CHECK(r->route->op != IL_OP_NONE);
     il__wire_op_init(&r->op, r->route->op);
-    il__http_take_path(r, &r->op);
+    http_take_path(r, &r->op);
     if (!http_take_query(r, &r->op))
         return false;
     return (r->route->body == NULL || http_take_body(r, &r->op)) && http_complete(r, &r->op, 0);

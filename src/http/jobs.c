@@ -67,7 +67,7 @@ retried(struct http_request *r)
     il__wire_put_text(&details, "id", r->ops->out.n_jobs > 0 ? r->ops->out.jobs[0].id : NULL);
     il__wire_close(&details);
     http_fail(r, 409, il_status_name(IL_DUPLICATE), "queue", il__buf_str(&details),
-              "its unique key is in use by another job");
+              "cannot retry: the job's unique key is in use by another job");
 }
 
 void

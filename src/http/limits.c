@@ -41,28 +41,28 @@ struct counted {
 };
 
 struct http_tenant {
-    struct http_server    *server;
-    char                   name[IL_TENANT_BYTES_MAX + 1];
-    unsigned               n_refs;
-    struct il__data_limits own;
-    int64_t                full_ns; /* when its bucket is full again */
-    struct http_buckets    buckets; /* of the routes of apps */
-    int64_t                n_waiters, n_streams;
-    struct counted         locks, jobs;
-    struct http_storage    storage;
-    int64_t                op_ns;           /* when it last tried to create a lock or a job */
-    int64_t                look_at_ns;      /* not before */
-    bool                   looking;         /* has a count in progress */
-    struct il__pool        results, bodies; /* its share of the server's pool */
-    uint64_t               n_granted;       /* answers that changed a count */
-    unsigned               n_unsure;        /* consecutive counts during which that happened */
+    struct http_server      *server;
+    char                     name[IL_TENANT_BYTES_MAX + 1];
+    unsigned                 n_refs;
+    struct il__data_limits   own;
+    int64_t                  full_ns; /* when its bucket is full again */
+    struct http_buckets      buckets; /* of the routes of apps */
+    int64_t                  n_waiters, n_streams;
+    struct counted           locks, jobs;
+    struct http_storage      storage;
+    int64_t                  op_ns;           /* when it last tried to create a lock or a job */
+    int64_t                  look_at_ns;      /* not before */
+    bool                     looking;         /* has a count in progress */
+    struct il__result_budget results, bodies; /* its share of the server's */
+    uint64_t                 n_granted;       /* answers that changed a count */
+    unsigned                 n_unsure;        /* consecutive counts during which that happened */
 };
 
 struct http_limits {
-    struct il__map  map; /* of tenants */
-    uint64_t        n_waiters, n_streams;
-    struct il__pool results; /* bytes of results held for clients */
-    struct il__pool bodies;  /* and of request bodies received or announced */
+    struct il__map           map; /* of tenants */
+    uint64_t                 n_waiters, n_streams;
+    struct il__result_budget results; /* bytes of results held for clients */
+    struct il__result_budget bodies;  /* and of request bodies received or announced */
 };
 
 static void
@@ -163,33 +163,26 @@ http_tenant_limits(struct http_tenant *t, const struct il__data_limits *own)
 }
 
 /* The tenant's own limit if set, else the server's default; 0 = no limit. */
-#define EFFECTIVE(name) (t->own.name != 0 ? t->own.name : by_default->name)
-
 static struct il__data_limits
 limits_of(const struct http_tenant *t)
 {
     const struct il__data_limits *by_default = &t->server->o->limits;
+    struct il__data_limits        limits     = *by_default;
 
-    return (struct il__data_limits){
-        .requests_per_second = EFFECTIVE(requests_per_second),
-        .burst               = t->own.requests_per_second != 0 ? t->own.burst : by_default->burst,
-        .waiters             = EFFECTIVE(waiters),
-        .streams             = EFFECTIVE(streams),
-        .locks               = EFFECTIVE(locks),
-        .jobs                = EFFECTIVE(jobs),
-        .triggers_per_minute = EFFECTIVE(triggers_per_minute),
-        .triggers_per_hour   = EFFECTIVE(triggers_per_hour),
-        .runs                = EFFECTIVE(runs),
-        .runs_per_day        = EFFECTIVE(runs_per_day),
-        .bytes               = EFFECTIVE(bytes),
-    };
+#define X(name, heading)  \
+    if (t->own.name != 0) \
+        limits.name = t->own.name;
+#include "data/limits.def"
+#undef X
+    limits.burst = t->own.requests_per_second != 0 ? t->own.burst : by_default->burst;
+    return limits;
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-#define SAY_QUOTA "the tenant's limit is %lld concurrent %s"
+#define SAY_QUOTA "the tenant has reached its limit of %lld concurrent %s"
 #define SAY_STORAGE \
-    "storage quota of %lld bytes exceeded: %lld in use; delete data or wait until it expires"
+    "storage quota exceeded: %lld of %lld bytes in use; delete data or wait until it expires"
 
 static bool
 refuse_quota(struct http_request *r, const char *what, int64_t limit)
@@ -220,7 +213,7 @@ refuse_storage(struct http_request *r, int64_t limit)
                  (long long)limit, (long long)used);
     http_retry_after(r, 1000);
     http_fail(r, 507, "STORAGE_QUOTA_EXCEEDED", "request", il__buf_str(&details), SAY_STORAGE,
-              (long long)limit, (long long)used);
+              (long long)used, (long long)limit);
     return false;
 }
 
@@ -237,7 +230,7 @@ refuse_rate(struct http_request *r, int64_t rate, const char *what, const char *
                  (long long)rate, (long long)wait_ms);
     http_retry_after(r, wait_ms);
     http_fail(r, 429, "RATE_LIMITED", "request", il__buf_str(&details),
-              "the tenant's limit is %lld %s per %s", (long long)rate, what, per);
+              "the tenant exceeded its limit of %lld %s per %s", (long long)rate, what, per);
     return false;
 }
 
@@ -458,13 +451,13 @@ charge_ops(struct http_tenant *t, size_t n_ops)
 #endif
 }
 
-struct il__pool *
+struct il__result_budget *
 http_limits_results(const struct http_request *r)
 {
     return r->caller != NULL ? &r->caller->limits->results : &r->server->limits->results;
 }
 
-static struct il__pool *
+static struct il__result_budget *
 bodies_of(const struct http_request *r)
 {
     return r->caller != NULL ? &r->caller->limits->bodies : &r->server->limits->bodies;
@@ -476,7 +469,7 @@ http_limits_body(struct http_request *r)
 {
     if (r->n_expected <= SMALL_BODY_BYTES)
         return true;
-    if (il__pool_take(bodies_of(r), r->n_expected)) {
+    if (il__result_budget_take(bodies_of(r), r->n_expected)) {
         r->n_body_held = r->n_expected;
         return true;
     }
@@ -490,7 +483,7 @@ http_limits_body(struct http_request *r)
 void
 http_limits_body_end(struct http_request *r)
 {
-    il__pool_change(bodies_of(r), r->n_body_held, 0);
+    il__result_budget_change(bodies_of(r), r->n_body_held, 0);
     r->n_body_held = 0;
 }
 
@@ -558,8 +551,8 @@ http_limits_say(const struct http_request *r, enum http_over which, char text[HT
     struct il__data_limits    l = limits_of(t);
 
     if (which == HTTP_OVER_BYTES) {
-        (void)snprintf(text, HTTP_OVER_TEXT_BYTES, SAY_STORAGE, (long long)l.bytes,
-                       (long long)http_storage_used(&t->storage));
+        (void)snprintf(text, HTTP_OVER_TEXT_BYTES, SAY_STORAGE,
+                       (long long)http_storage_used(&t->storage), (long long)l.bytes);
         return "STORAGE_QUOTA_EXCEEDED";
     }
     bool locks = which == HTTP_OVER_LOCKS;

@@ -1,6 +1,6 @@
 /*
  * limits.h: limits of a tenant: a token bucket of ops, concurrent long polls and streams, live
- * locks and jobs, bytes of results. Used on the loop only, except for the pools of results.
+ * locks and jobs, bytes of results. Used on the loop only, except for the budgets of results.
  *
  * A tenant's own limits (struct il__data_limits) override the server's defaults field by field, and
  * are re-read within a second. Live locks and jobs are counted in the store, once a second and only
@@ -51,8 +51,8 @@ bool http_limits_body(struct http_request *r);
 /* The request has ended. */
 void http_limits_body_end(struct http_request *r);
 
-/* The pool that the results of the request's ops count against. */
-struct il__pool *http_limits_results(const struct http_request *r);
+/* The budget that the results of the request's ops count against. */
+struct il__result_budget *http_limits_results(const struct http_request *r);
 
 /*
  * Before r->ops are applied; each counts as a request against the rate. False: one of them would

@@ -150,7 +150,7 @@ found_for_break(struct http_request *r)
     }
     if (b->asked.fence == 0 && b->asked.holder == NULL && r->ops->out.fence > last) {
         http_fail(r, 409, "WRONG_STATE", "request", NULL,
-                  "the key has more holders than can be broken at once: name a fence or a holder");
+                  "the key has too many holders to break at once; give a fence or a holder");
         return;
     }
     b->ops  = http_alloc(r, n * sizeof *b->ops);
@@ -194,15 +194,13 @@ meta_of_caller(struct http_request *r)
 void
 http_lock_break(struct http_request *r)
 {
-    struct breaking *b = http_alloc(r, sizeof *b);
+    struct breaking *b = http_calloc(r, sizeof *b);
 
-    if (b == NULL) {
-        http_fail_nomem(r);
+    if (b == NULL)
         return;
-    }
     if (!http_take_op(r))
         return;
-    *b = (struct breaking){ .asked = r->op };
+    b->asked = r->op;
     if (b->asked.in.lock.meta == NULL)
         b->asked.in.lock.meta = meta_of_caller(r);
     r->state = b;

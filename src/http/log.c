@@ -438,7 +438,7 @@ http_log(struct http_server *s, enum http_event event, const char *fmt, ...)
 static bool
 is_slow(const struct http_request *r, int64_t took_ns)
 {
-    return !r->streams && took_ns - r->waited_ns - r->parked_ns >= SLOW_NS;
+    return !r->streams && took_ns - r->waited_ns - r->delayed_ns >= SLOW_NS;
 }
 
 void

@@ -3,8 +3,8 @@
  * terminal. Events have fixed names (log.def).
  *
  * Used on the loop only, except during start and shutdown; apps have http_app_log() (app.h) for
- * their own threads. Lines are buffered and written once per
- * turn of the loop. A stalled reader never blocks the loop: lines are then dropped, and counted.
+ * their own threads. Lines are buffered and written once per turn of the loop. A stalled reader
+ * never blocks the loop: lines are then dropped, and counted.
  *
  * Names that come from callers are escaped. Never logged: keys, Authorization, payloads, results,
  * meta, URLs.

@@ -18,12 +18,12 @@
 #include "base/error.h"
 #include "http/audit.h"
 #include "http/granted_leases.h"
-#include "http/refusals.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
 #include "http/pool.h"
+#include "http/refusal_report.h"
 #include "http/route.h"
 #include "http/samples.h"
 #include "http/server.h"
@@ -106,39 +106,15 @@ http_post(struct http_server *s, void (*fn)(struct http_server *s, void *cookie)
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static void
-reload(struct http_server *s)
-{
-    const char *restart = NULL;
-    il_error    err;
-    il_status   st;
-
-    if (s->o->reload == NULL)
-        return;
-    st = s->o->reload(s->o->reload_cookie, s->o, &restart, &err);
-    if (st != IL_OK) {
-        http_log(s, HTTP_EVENT_reload_refused, "%s", err.message);
-        return;
-    }
-    http_log_set_level(s, s->o->log_level);
-    http_apps_reload(s);
-    if (restart != NULL)
-        http_log(s, HTTP_EVENT_reloaded, "%s has changed; restart the server to apply it", restart);
-    else
-        http_log(s, HTTP_EVENT_reloaded, NULL);
-    http_audit_self(
-        s, &(struct http_act){ .act = "config.reload", .what = "config", .outcome = "OK" });
-}
-
-static void
 take_signals(struct http_server *s)
 {
     struct signalfd_siginfo info;
 
     while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGHUP)
-            reload(s);
+            http_reload(s);
         else
-            http_loop_stop(s);
+            http_shutdown_start(s);
     }
 }
 
@@ -161,7 +137,7 @@ take_event(struct http_server *s, const struct epoll_event *event)
         take_signals(s);
         break;
     case HTTP_SOURCE_CONN:
-        http_conn_hang_up(s, container_of(source, struct http_conn, source));
+        http_conn_peer_closed(s, container_of(source, struct http_conn, source));
         break;
     }
 }
@@ -193,8 +169,8 @@ run_mhd(struct http_server *s)
 static int64_t
 tick(struct http_server *s)
 {
-    int64_t stream_ms = http_stream_tick(s);
-    int64_t parked_ns = http_parked_tick(s);
+    int64_t stream_ms  = http_stream_tick(s);
+    int64_t delayed_ns = http_delayed_tick(s);
 
     if (s->now_ns >= s->tick_ns) {
         s->tick_ns = s->now_ns + TICK_NS;
@@ -208,7 +184,7 @@ tick(struct http_server *s)
         http_apps_tick(s, s->now_ns);
     }
     http_calls_flush(s); /* background work */
-    int64_t by_ns = MIN(s->tick_ns, parked_ns);
+    int64_t by_ns = MIN(s->tick_ns, delayed_ns);
     return stream_ms < 0 ? by_ns : MIN(by_ns, s->now_ns + stream_ms * IL__NS_PER_MS);
 }
 
@@ -229,21 +205,12 @@ sleep_ms(struct http_server *s)
     return (int)MIN((by_ns - s->now_ns + IL__NS_PER_MS - 1) / IL__NS_PER_MS, 60 * 1000);
 }
 
-static bool
-is_over(struct http_server *s)
-{
-    if (!s->stopping)
-        return false;
-    http_conns_end_idle(s);
-    return (s->n_requests == 0 && s->conns.n_open == 0) || s->now_ns >= s->stop_by_ns;
-}
-
 void
 http_loop_run(struct http_server *s)
 {
     struct epoll_event events[EVENTS_MAX];
 
-    while (!is_over(s)) {
+    while (!http_shutdown_is_over(s)) {
         int n = epoll_wait(s->epoll_fd, events, EVENTS_MAX, sleep_ms(s));
         CHECK(n >= 0 || errno == EINTR);
         s->now_ns = il__clock_boot_ns();
@@ -253,25 +220,6 @@ http_loop_run(struct http_server *s)
         run_mhd(s);
         http_calls_flush(s);
     }
-}
-
-void
-http_loop_stop(struct http_server *s)
-{
-    if (s->stopping)
-        return;
-    s->stopping   = true;
-    s->stop_by_ns = s->now_ns + s->o->shutdown_ms * IL__NS_PER_MS;
-    http_log(s, HTTP_EVENT_stopping, NULL);
-    for (size_t i = 0; i < s->n_listeners; i++) {
-        (void)il__mhd->MHD_quiesce_daemon(s->listeners[i].daemon); /* our socket, closed here */
-        http_listen_end(&s->listeners[i]);
-    }
-    il__async_hurry(s->async);
-    http_pool_hurry(s, s->stop_by_ns);
-    http_apps_stop(s);
-    http_streams_end(s);
-    s->run_mhd = true;
 }
 
 /* ---- creating the loop ----------------------------------------------------------------------- */

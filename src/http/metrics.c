@@ -23,7 +23,7 @@ http_metrics_open(struct http_server *s, il_error *reterr)
     struct http_metrics *m       = il__calloc(1, sizeof *m);
 
     if (m != NULL)
-        m->routes = il__calloc(il__http_n_routes + 1, sizeof *m->routes);
+        m->routes = il__calloc(http_n_routes + 1, sizeof *m->routes);
     if (m == NULL || m->routes == NULL) {
         il__free(m);
         return il__error_set(reterr, IL_NOMEM, "out of memory");
@@ -55,12 +55,6 @@ http_metrics_close(struct http_server *s)
 }
 
 void
-http_metrics_tick(struct http_server *s, int64_t now_ns)
-{
-    http_gather_tick(s->metrics, now_ns);
-}
-
-void
 http_count(struct http_server *s, enum http_counter counter, int64_t n)
 {
     if (s->metrics != NULL)
@@ -72,8 +66,8 @@ http_count(struct http_server *s, enum http_counter counter, int64_t n)
 void
 http_metrics_request(struct http_request *r)
 {
-    struct http_metrics *m = r->server->metrics;
-    size_t               i = r->route != NULL ? il__http_route_index(r->route) : il__http_n_routes;
+    struct http_metrics     *m     = r->server->metrics;
+    size_t                   i     = r->route != NULL ? http_route_index(r->route) : http_n_routes;
     struct http_route_stats *stats = &m->routes[i];
     int class                      = r->status / 100;
 
@@ -148,8 +142,8 @@ http_metrics_pipelines(struct http_server *s, http_known_fn *fn, void *cookie)
 }
 
 void
-http_attempted(struct http_metrics *m, const char *tenant, const char *key, enum http_result result,
-               double wait)
+http_metrics_lock_attempt(struct http_metrics *m, const char *tenant, const char *key,
+                          enum http_result result, double wait)
 {
     struct http_pipeline *p = http_pipeline_of(m, tenant, key);
 
@@ -176,7 +170,7 @@ http_metrics_lock(struct http_server *s, enum http_lock_seen what, const char *t
     if (what <= HTTP_LOCK_FAILED) {
         static const enum http_result results[] = { HTTP_RESULT_success, HTTP_RESULT_conflict,
                                                     HTTP_RESULT_error };
-        http_attempted(m, tenant, key, results[what], (double)MAX(wait_ms, 0) / 1e3);
+        http_metrics_lock_attempt(m, tenant, key, results[what], (double)MAX(wait_ms, 0) / 1e3);
         return;
     }
     struct http_pipeline *p = http_pipeline_of(m, tenant, key);

@@ -64,8 +64,7 @@ void http_metrics_lock(struct http_server *s, enum http_lock_seen what, const ch
 /* X of "pipeline:X"; NULL for other keys. */
 const char *http_pipeline_name(const char *key);
 
-/* GET /metrics, and its text. */
+/* GET /metrics */
 void http_metrics(struct http_request *r);
-void http_metrics_print(struct http_server *s, struct il__buf *b);
 
 #endif

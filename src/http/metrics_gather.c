@@ -408,8 +408,10 @@ tenants_listed(struct http_job *job)
 }
 
 void
-http_gather_tick(struct http_metrics *m, int64_t now_ns)
+http_metrics_tick(struct http_server *s, int64_t now_ns)
 {
+    struct http_metrics *m = s->metrics;
+
     bool    scraped  = m->scraped_ns != 0 && now_ns - m->scraped_ns < SCRAPED_NS;
     int64_t pause_ns = MAX(scraped || !m->seen.store_up ? EVERY_NS : IDLE_EVERY_NS,
                            GATHER_SHARE * m->gather_took_ns);

@@ -64,8 +64,8 @@ struct http_pipeline {
  */
 struct http_pipeline *http_pipeline_of(struct http_metrics *m, const char *tenant, const char *key);
 /* An attempt to get a lock has ended, after `wait` seconds. */
-void http_attempted(struct http_metrics *m, const char *tenant, const char *key,
-                    enum http_result result, double wait);
+void http_metrics_lock_attempt(struct http_metrics *m, const char *tenant, const char *key,
+                               enum http_result result, double wait);
 
 /* ---- gathered values ------------------------------------------------------------------------- */
 
@@ -147,7 +147,6 @@ il_status http_app_metrics_open(struct http_metrics *m, il_error *reterr) MUST_U
 void      http_app_metrics_close(struct http_metrics *m);
 
 /* metrics_gather.c */
-void http_gather_tick(struct http_metrics *m, int64_t now_ns);
 void http_gather_close(struct http_metrics *m);
 
 #endif

@@ -7,7 +7,7 @@
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics_internal.h"
-#include "http/refusals.h"
+#include "http/refusal_report.h"
 #include "http/samples.h"
 #include "http/server.h"
 
@@ -104,7 +104,7 @@ saw_attempt(struct http_request *r, const il_op *op)
     enum http_result     result  = result_of(op, r->call.status);
     bool                 is_run  = op->type == IL_OP_RUN_START;
     const il_run_info   *run     = is_run && op->out.n_runs > 0 ? op->out.runs : NULL;
-    int64_t              wait_ns = r->call.waited_ns + r->parked_ns;
+    int64_t              wait_ns = r->call.waited_ns + r->delayed_ns;
 
     if (r->call.status == IL_CANCELLED || (r->tries_again && result == HTTP_RESULT_conflict))
         return;
@@ -113,7 +113,7 @@ saw_attempt(struct http_request *r, const il_op *op)
             http_lease_renewed(r->server, op->out.fence, op->out.remaining_ms);
         return;
     }
-    http_attempted(m, tenant, op->key, result, (double)wait_ns / 1e9);
+    http_metrics_lock_attempt(m, tenant, op->key, result, (double)wait_ns / 1e9);
     struct line l = { .key     = op->key,
                       .holder  = op->holder,
                       .run     = run != NULL && result == HTTP_RESULT_conflict ? run->id

@@ -375,7 +375,7 @@ print_guards(const struct http_gathered *g, struct il__buf *b)
 static const char *
 route_name(size_t i)
 {
-    return i < il__http_n_routes ? il__http_route(i)->id : "none";
+    return i < http_n_routes ? http_route(i)->id : "none";
 }
 
 static void
@@ -383,7 +383,7 @@ print_requests(const struct http_metrics *m, struct il__buf *b)
 {
     const char *name = begin(b, METRIC_requests);
 
-    for (size_t i = 0; i <= il__http_n_routes; i++) {
+    for (size_t i = 0; i <= http_n_routes; i++) {
         for (int class = 1; class <= 5; class ++) {
             if (m->routes[i].classes[class] > 0)
                 il__buf_addf(b, "%s{route=\"%s\",class=\"%dxx\"} %" PRIu64 "\n", name,
@@ -391,7 +391,7 @@ print_requests(const struct http_metrics *m, struct il__buf *b)
         }
     }
     name = begin(b, METRIC_took);
-    for (size_t i = 0; i <= il__http_n_routes; i++) {
+    for (size_t i = 0; i <= http_n_routes; i++) {
         const struct http_histogram *h = &m->routes[i].took;
         uint64_t                     n = 0;
         char                         labels[96];
@@ -534,8 +534,8 @@ print_process(const struct http_metrics *m, struct il__buf *b)
     put(b, begin(b, METRIC_start), (double)m->started_ms / 1e3);
 }
 
-void
-http_metrics_print(struct http_server *s, struct il__buf *b)
+static void
+print_all(struct http_server *s, struct il__buf *b)
 {
     struct http_metrics *m = s->metrics;
 
@@ -558,7 +558,7 @@ void
 http_metrics(struct http_request *r)
 {
     r->server->metrics->scraped_ns = il__clock_boot_ns();
-    http_metrics_print(r->server, &r->out);
+    print_all(r->server, &r->out);
     r->content_type = "text/plain; version=0.0.4; charset=utf-8";
     if (r->out.failed)
         http_fail_nomem(r);

@@ -84,7 +84,7 @@ inputs_of(struct json_maker *m, const struct http_route *route, const struct wir
     size_t      n_bytes;
     const char *arg;
 
-    for (size_t i = 0; (arg = il__http_route_arg(route->path, i, &n_bytes)) != NULL; i++) {
+    for (size_t i = 0; (arg = http_route_arg(route->path, i, &n_bytes)) != NULL; i++) {
         char    field[NAME_BYTES];
         json_t *required = json_object_get(s, "required");
         (void)field_of_arg(arg, n_bytes, field);
@@ -237,7 +237,7 @@ parameters_of(struct json_maker *m, const struct http_route *route)
     size_t      n_bytes;
     const char *arg;
 
-    for (size_t i = 0; (arg = il__http_route_arg(route->path, i, &n_bytes)) != NULL; i++) {
+    for (size_t i = 0; (arg = http_route_arg(route->path, i, &n_bytes)) != NULL; i++) {
         char name[NAME_BYTES];
         (void)snprintf(name, sizeof name, "%.*s", (int)n_bytes, arg);
         il__json_append(m, parameters,
@@ -379,7 +379,7 @@ responses_of(struct json_maker *m, const struct http_route *route)
         il__json_set(m, responses, "202",
                      response("the caller must build the value, or repeat the call to keep waiting",
                               "application/json", answer_of(m, route)));
-    if (route->permission != HTTP_MAY_open) {
+    if (route->permission.role != HTTP_MAY_open) {
         il__json_set(m, responses, "401",
                      json_pack("{s:s}", "$ref", "#/components/responses/Error"));
         il__json_set(m, responses, "403",
@@ -401,12 +401,18 @@ operation(struct json_maker *m, const struct http_route *route)
     (void)snprintf(tag, sizeof tag, "%.*s", (int)strcspn(route->id, "_"), route->id);
     op = json_pack("{s:s, s:s, s:[s], s:s, s:o, s:o}", "operationId", route->id, "summary",
                    route->summary, "tags", tag, "x-permission",
-                   route->grant != NULL ? route->grant : http_permission_name(route->permission),
+                   route->grant != NULL ? route->grant
+                                        : http_permission_name(route->permission.role),
                    "parameters", parameters_of(m, route), "responses", responses_of(m, route));
     if (route->body != NULL)
         il__json_set(m, op, "requestBody", body_of(m, route));
-    if (route->permission == HTTP_MAY_open)
+    if (route->permission.role == HTTP_MAY_open)
         il__json_set(m, op, "security", json_array());
+    if (route->permission.names.rule == HTTP_NAMES_all || route->permission.names.under != NULL)
+        il__json_set(m, op, "x-key-prefix",
+                     route->permission.names.under != NULL
+                         ? json_string(route->permission.names.under)
+                         : json_string(""));
     if (route->bucket != NULL)
         il__json_set(m, op, "x-rate-limit",
                      json_pack("{s:s, s:I, s:I}", "quota", route->bucket->name, "limit",
@@ -439,8 +445,8 @@ paths(struct json_maker *m)
 {
     json_t *all = json_object();
 
-    for (size_t i = 0; i < il__http_n_routes; i++) {
-        const struct http_route *route = il__http_route(i);
+    for (size_t i = 0; i < http_n_routes; i++) {
+        const struct http_route *route = http_route(i);
         bool                     below = route->path[1] != '/';
         char                     path[256];
         char                     method[16];
@@ -527,11 +533,11 @@ error_schema(struct json_maker *m, const struct http_app *const *apps, size_t n_
         "the part that failed: lock, run, queue, cache, idempotency, store, data, auth, request, "
         "or the name of an app",
         "message", "type", "string", "details", "type", "object", "description",
-        "what the caller needs next: holder, fence, id, retry_after_ms, ...");
+        "further details, such as holder, fence, id or retry_after_ms");
 }
 
 char *
-il__http_openapi(const struct http_app *const *apps, size_t n_apps)
+http_openapi(const struct http_app *const *apps, size_t n_apps)
 {
     struct json_maker made = { .schemas = json_object() };
     json_t           *root;
@@ -542,7 +548,7 @@ il__http_openapi(const struct http_app *const *apps, size_t n_apps)
     root = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s,s:s}}, s:[{s:s}], s:[{s:[]},{s:[]}], s:o}",
                      "openapi", "3.1.0", "info", "title", "Interlock", "version", il_version(),
                      "description",
-                     "Work that must happen once happens once: locks, runs, queues, caches.",
+                     "Locks, runs, queues and caches for work that must happen only once.",
                      "license", "name", "MIT", "identifier", "MIT", "servers", "url", "/",
                      "security", "apiKey", "bearer", "paths", paths(&made));
     il__json_set(&made, components, "schemas", made.schemas);

@@ -46,7 +46,7 @@ audited(struct http_request *r)
         http_fail_call(r);
         return;
     }
-    http_stream_saw(r->server, r->ops, r->n_ops);
+    http_stream_ops_done(r->server, r->ops, r->n_ops);
     r->then(r);
 }
 
@@ -56,7 +56,7 @@ done(struct http_request *r)
     CHECK(r->in_call);
     r->in_call = false;
     r->n_held += r->call.n_held;
-    if (http_request_cut_off(r))
+    if (http_request_is_cut_off(r))
         return;
     r->waited_ns += r->call.waited_ns;
     note_store(r->server, &r->call);
@@ -93,10 +93,10 @@ set_up_call(struct http_request *r, int64_t wait_ms)
 
     memset(call, 0, offsetof(struct il__call, error));
     memset(&call->waited_ns, 0, sizeof *call - offsetof(struct il__call, waited_ns));
-    call->ops  = r->ops;
-    call->n    = r->n_ops;
-    call->done = on_done;
-    call->pool = http_limits_results(r);
+    call->ops    = r->ops;
+    call->n      = r->n_ops;
+    call->done   = on_done;
+    call->budget = http_limits_results(r);
     if (wait_ms > 0)
         call->wait_until_ns = il__clock_boot_ns() + MIN(wait_ms, HTTP_WAIT_MS_MAX) * IL__NS_PER_MS;
 }
@@ -148,8 +148,8 @@ http_submit(struct http_request *r, il_op *ops, size_t n, int64_t wait_ms, http_
 {
     struct http_server *s = r->server;
 
-    CHECK(!r->in_call && !r->answered && !r->parked);
-    if (http_request_cut_off(r))
+    CHECK(!r->in_call && !r->answered && !r->delayed);
+    if (http_request_is_cut_off(r))
         return;
     r->ops   = ops;
     r->n_ops = n;
@@ -176,6 +176,6 @@ http_results_drop(struct http_request *r, size_t n_bytes)
     }
     if (r->n_held == 0)
         return; /* too small to be counted */
-    il__pool_change(http_limits_results(r), r->n_held, n_bytes);
+    il__result_budget_change(http_limits_results(r), r->n_held, n_bytes);
     r->n_held = n_bytes;
 }

@@ -1,11 +1,11 @@
 /*
- * overview.c: GET /overview: how much the tenant has of everything, and what is near its end. Lists
+ * overview.c: GET /overview: counts the tenant's objects and lists leases that expire soon. Lists
  * are counted up to COUNT_MAX, so that the cost is bounded however many locks there are.
  */
 #include "http/handler.h"
 
 #define COUNT_MAX 1000
-#define NEAR_END_MAX 20 /* leases that are named, and as many runs */
+#define EXPIRING_MAX 20 /* leases that are named, and as many runs */
 #define PAGES_MAX 20 /* of one listing: a page may be short, or even empty, and have a next one */
 
 enum kind {
@@ -37,7 +37,7 @@ add(struct http_few *few, uint64_t n)
 /* Less than a fifth of its TTL is left: holders renew long before. The lock of a classic client of
  * Redis may have no end. */
 static bool
-is_near_end(int64_t ttl_ms, int64_t remaining_ms)
+is_expiring(int64_t ttl_ms, int64_t remaining_ms)
 {
     return remaining_ms != IL_FOREVER && remaining_ms < ttl_ms / 5;
 }
@@ -53,13 +53,13 @@ copy(struct http_request *r, const char *text)
 
 /* The texts are of an op that is released before the answer is written. */
 static void
-name_near_end(struct http_request *r, struct http_near_end *list, size_t *n,
-              struct http_near_end one)
+name_expiring(struct http_request *r, struct http_expiring *list, size_t *n,
+              struct http_expiring one)
 {
-#ifdef IL_MUTANT_near_end_not_named
+#ifdef IL_MUTANT_expiring_not_named
     return;
 #endif
-    if (list == NULL || *n == NEAR_END_MAX)
+    if (list == NULL || *n == EXPIRING_MAX)
         return;
     one.key      = copy(r, one.key);
     one.holder   = copy(r, one.holder);
@@ -73,11 +73,11 @@ take_leases(struct http_request *r, struct http_overview *o, const il_op *op)
     add(&o->locks, op->out.n_items);
     for (size_t i = 0; i < op->out.n_items; i++) {
         const il_lease_info *l = &op->out.items[i];
-        if (l->state != IL_LEASE_HELD || !is_near_end(l->ttl_ms, l->remaining_ms))
+        if (l->state != IL_LEASE_HELD || !is_expiring(l->ttl_ms, l->remaining_ms))
             continue;
         add(&o->expiring, 1);
-        name_near_end(r, o->leases_near_end, &o->n_leases_near_end,
-                      (struct http_near_end){ .key          = l->key,
+        name_expiring(r, o->leases_expiring, &o->n_leases_expiring,
+                      (struct http_expiring){ .key          = l->key,
                                               .holder       = l->holder,
                                               .ttl_ms       = l->ttl_ms,
                                               .remaining_ms = l->remaining_ms });
@@ -90,9 +90,9 @@ take_runs(struct http_request *r, struct http_overview *o, const il_op *op)
     add(&o->runs, op->out.n_runs);
     for (size_t i = 0; i < op->out.n_runs; i++) {
         const il_run_info *run = &op->out.runs[i];
-        if (is_near_end(run->ttl_ms, run->remaining_ms))
-            name_near_end(r, o->runs_near_end, &o->n_runs_near_end,
-                          (struct http_near_end){ .key          = run->key,
+        if (is_expiring(run->ttl_ms, run->remaining_ms))
+            name_expiring(r, o->runs_expiring, &o->n_runs_expiring,
+                          (struct http_expiring){ .key          = run->key,
                                                   .holder       = run->holder,
                                                   .run          = run->id,
                                                   .ttl_ms       = run->ttl_ms,
@@ -109,7 +109,7 @@ take_queues(struct http_overview *o, const il_op *op)
         add(&o->scheduled, q->n_scheduled);
         add(&o->ready, q->n_ready);
         add(&o->running, q->n_running);
-        add(&o->dead, q->n_failed);
+        add(&o->failed, q->n_failed);
     }
 }
 
@@ -189,7 +189,7 @@ counted(struct http_request *r)
     o->scheduled.is |= o->queues.is;
     o->ready.is |= o->queues.is;
     o->running.is |= o->queues.is;
-    o->dead.is |= o->queues.is;
+    o->failed.is |= o->queues.is;
     http_say(r, 200, &http_out_overview, o);
 }
 
@@ -205,16 +205,14 @@ http_overview_get(struct http_request *r)
         [RUNS]    = { IL_OP_RUN_LIST, 0, 1U << IL_RUN_RUNNING },
         [QUEUES]  = { IL_OP_QUEUE_LIST, 0, 0 },
     };
-    struct asking *a = http_alloc(r, sizeof *a);
+    struct asking *a = http_calloc(r, sizeof *a);
 
-    if (a == NULL) {
-        http_fail_nomem(r);
+    if (a == NULL)
         return;
-    }
     *a = (struct asking){
         .n                     = KINDS,
-        .shown.leases_near_end = http_alloc(r, NEAR_END_MAX * sizeof(struct http_near_end)),
-        .shown.runs_near_end   = http_alloc(r, NEAR_END_MAX * sizeof(struct http_near_end)),
+        .shown.leases_expiring = http_alloc(r, EXPIRING_MAX * sizeof(struct http_expiring)),
+        .shown.runs_expiring   = http_alloc(r, EXPIRING_MAX * sizeof(struct http_expiring)),
     };
     for (size_t i = 0; i < KINDS; i++) {
         a->kinds[i] = (enum kind)i;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "http/errands.h"
-#include "http/list.h"
+#include "http/list_stream.h"
 #include "http/metrics.h"
 #include "http/server.h"
 #include "http/threads.h"
@@ -30,7 +30,7 @@ struct http_pool {
     size_t                  n_busy, n_waiting;
     size_t n_places; /* requests that wait; jobs without a deadline take no place */
     bool   stopped;
-    /* Held while http_on_gone() changes whom to call, and while it is called. */
+    /* Held while http_on_disconnect() changes whom to call, and while it is called. */
     struct il__mutex mutex;
 };
 
@@ -169,7 +169,7 @@ refuse_waiting(struct http_server *s, struct http_job *job)
     tidy_share(s->pool, job->share);
     r->in_errand = false;
     r->pooled    = false;
-    if (http_request_cut_off(r))
+    if (http_request_is_cut_off(r))
         return;
     if (r->hung_up) {
         http_fail(r, il_status_http(IL_CANCELLED), il_status_name(IL_CANCELLED), "request", NULL,
@@ -179,7 +179,7 @@ refuse_waiting(struct http_server *s, struct http_job *job)
     http_count(s, HTTP_COUNT_pool_expired, 1);
     http_retry_after(r, 1000);
     http_fail(r, 503, "SERVER_BUSY", "request", "{\"retry_after_ms\":1000}",
-              "the request waited for a thread until its deadline; nothing was done, try again");
+              "timed out waiting for a thread; nothing was done; try again");
 }
 
 static void
@@ -269,7 +269,7 @@ http_pool(struct http_request *r, http_fn *work, http_fn *then)
     struct http_pool   *p      = s->pool;
     size_t              n_free = HTTP_POOL_WAITING_MAX - MIN(p->n_places, HTTP_POOL_WAITING_MAX);
 
-    if (http_request_cut_off(r))
+    if (http_request_is_cut_off(r))
         return;
     struct http_pool_share *share = share_of(p, r->caller != NULL ? r->caller->tenant : "");
     if (!may_start(p, share) && !il__fair_may_take(share->n_places, n_free)) {
@@ -277,7 +277,7 @@ http_pool(struct http_request *r, http_fn *work, http_fn *then)
         http_count(s, HTTP_COUNT_pool_refused, 1);
         http_retry_after(r, 1000);
         http_fail(r, 503, "SERVER_BUSY", "request", "{\"retry_after_ms\":1000}",
-                  "too many requests of this tenant wait for a thread; try again later");
+                  "too many requests of this tenant are waiting for a thread; try again later");
         return;
     }
     http_errand_set_up(r, work, then);
@@ -292,27 +292,27 @@ http_pool(struct http_request *r, http_fn *work, http_fn *then)
         http_request_abandon(r);
 }
 
-/* The mutex orders this with http_on_gone(): a function that is registered before the client has
- * gone is called by the loop, a later one at once; and none is called after it was replaced. */
+/* The mutex orders this with http_on_disconnect(): a function that is registered before the client
+ * has gone is called by the loop, a later one at once; and none is called after it was replaced. */
 static void
 cancel(struct http_request *r)
 {
     atomic_store(&r->cut_ns, il__clock_boot_ns());
     if (r->list != NULL)
-        http_list_gone(r);
+        http_list_client_left(r);
     il__mutex_lock(&r->server->pool->mutex);
     r->gone = true;
-    if (r->gone_fn != NULL)
-        r->gone_fn(r->gone_cookie);
+    if (r->disconnect_fn != NULL)
+        r->disconnect_fn(r->disconnect_cookie);
     il__mutex_unlock(&r->server->pool->mutex);
 }
 
 void
-http_on_gone(struct http_request *r, void (*fn)(void *cookie), void *cookie)
+http_on_disconnect(struct http_request *r, void (*fn)(void *cookie), void *cookie)
 {
     il__mutex_lock(&r->server->pool->mutex);
-    r->gone_fn     = fn;
-    r->gone_cookie = cookie;
+    r->disconnect_fn     = fn;
+    r->disconnect_cookie = cookie;
     if (r->gone && fn != NULL)
         fn(cookie);
     il__mutex_unlock(&r->server->pool->mutex);
@@ -329,7 +329,7 @@ is_waiting(const struct http_pool *p, const struct http_job *job)
 }
 
 void
-http_pool_gone(struct http_request *r)
+http_pool_client_left(struct http_request *r)
 {
     if (!r->pooled)
         return;

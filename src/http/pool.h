@@ -30,10 +30,11 @@ void http_pool_send(struct http_server *s, struct http_job *job);
 
 /* The client of a request in the pool has gone: drop it if it waits for a thread, cancel it if it
  * runs. On the loop. */
-void http_pool_gone(struct http_request *r);
+void http_pool_client_left(struct http_request *r);
 
-/* The work of a request in the pool is done: undo http_on_gone() and http_limit(). (app.c) */
-void http_unlimit(struct http_request *r);
+/* The work of a request in the pool is done: undo http_on_disconnect() and http_bind_deadline().
+ * (app.c) */
+void http_unbind_deadline(struct http_request *r);
 
 size_t http_pool_busy(const struct http_server *s);
 size_t http_pool_waiting(const struct http_server *s);

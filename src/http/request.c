@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "http/auth.h"
 #include "http/limits.h"
-#include "http/list.h"
+#include "http/list_stream.h"
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
@@ -171,7 +171,7 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
         return;
     struct http_server *s = r->server;
     CHECK(!r->in_call && (!r->in_errand || r->list != NULL));
-    http_parked_drop(r);
+    http_delayed_drop(r);
     if (r->on_hang_up != NULL && how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !r->hung_up) {
         r->conn    = NULL;
         r->hung_up = true;
@@ -191,7 +191,7 @@ on_end(void *cookie UNUSED, struct MHD_Connection *mhd UNUSED, void **context,
     r->c    = NULL;
     r->left = r->in_errand; /* a list is still being produced: its errand ends the request */
     if (r->left)
-        http_pool_gone(r);
+        http_pool_client_left(r);
     else
         http_request_end(r);
 }
@@ -375,27 +375,27 @@ http_request_abandon(struct http_request *r)
         il__async_cancel(r->server->async, &r->call);
     if (r->on_hang_up != NULL)
         r->on_hang_up(r);
-    http_parked_drop(r);
+    http_delayed_drop(r);
     if (r->list != NULL)
-        http_list_gone(r);
-    http_pool_gone(r);
+        http_list_client_left(r);
+    http_pool_client_left(r);
     if (r->streams)
         http_resume(r); /* its reader ends it */
 }
 
 void
-http_request_hang_up(struct http_request *r)
+http_request_client_left(struct http_request *r)
 {
     bool waits = r->in_call && r->call.wait_until_ns != 0;
 
     /* A client may close its sending side and still read, so whatever does not take long is
      * answered anyway. For a connection that is not suspended, libmicrohttpd notices it. */
-    if (r->suspended && (waits || r->parked || r->pooled || r->streams))
+    if (r->suspended && (waits || r->delayed || r->pooled || r->streams))
         http_request_abandon(r);
 }
 
 bool
-http_request_cut_off(struct http_request *r)
+http_request_is_cut_off(struct http_request *r)
 {
     if (r->server->async != NULL)
         return false;
@@ -427,6 +427,18 @@ void *
 http_alloc(struct http_request *r, size_t n_bytes)
 {
     return il__arena_alloc(&r->mem, n_bytes);
+}
+
+void *
+http_calloc(struct http_request *r, size_t n_bytes)
+{
+    void *zeroed = http_alloc(r, n_bytes);
+
+    if (zeroed != NULL)
+        memset(zeroed, 0, n_bytes);
+    else
+        http_fail_nomem(r);
+    return zeroed;
 }
 
 const char *

@@ -6,12 +6,13 @@
 
 #include "base/parse.h"
 #include "http/admin.h"
+#include "http/admin_config.h"
 #include "http/body_fields.h"
 #include "http/bucket.h"
 #include "http/metrics.h"
 #include "http/row_locks.h"
-#include "http/settings.h"
 #include "http/samples.h"
+#include "http/scope.h"
 #include "http/ui.h"
 
 #define SEGMENTS_MAX 8
@@ -24,12 +25,12 @@ struct segment {
 
 static const struct http_route first[] = {
 /* clang-format off */
-#define R(method, path, permission, id, fn, query, body, answer, flags, summary) \
-    { method,  path, HTTP_MAY_##permission, http_##fn, query, body, answer, flags, \
-      summary, #id,  IL_OP_NONE,            NULL,      NULL, NULL, NULL },
+#define R(method, path, permission, names, id, fn, query, body, answer, flags, summary) \
+    { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_##names }, http_##fn, query, body, \
+      answer, flags, summary, #id,  IL_OP_NONE,            NULL,      NULL, NULL, NULL },
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
-    { method,  path, HTTP_MAY_##permission, http_##fn, NULL, NULL, answer, flags, \
-      summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL },
+    { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_##fn, NULL, NULL, \
+      answer, flags, summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL },
 #include "http/routes.def"
 #undef R
 #undef OP
@@ -37,16 +38,16 @@ static const struct http_route first[] = {
 };
 
 static struct http_route routes[HTTP_ROUTES_MAX]; /* the server's routes, then those of the apps */
-size_t                   il__http_n_routes;
+size_t                   http_n_routes;
 _Static_assert(ARRAY_LEN(first) < HTTP_ROUTES_MAX, "there is room for those of the apps");
 
 /* Permissions of ops in a batch that have no route of their own. */
 static const struct http_route only_in_batches[] = {
-    { .permission = HTTP_MAY_operator, .id = "store_sweep", .op = IL_OP_SWEEP },
-    { .permission = HTTP_MAY_write, .id = "once_begin", .op = IL_OP_ONCE_BEGIN },
-    { .permission = HTTP_MAY_write, .id = "once_finish", .op = IL_OP_ONCE_FINISH },
-    { .permission = HTTP_MAY_write, .id = "once_abandon", .op = IL_OP_ONCE_ABANDON },
-    { .permission = HTTP_MAY_read, .id = "store_usage", .op = IL_OP_USAGE },
+    { .permission = HTTP_ACCESS(operator, OPS), .id = "store_sweep", .op = IL_OP_SWEEP },
+    { .permission = HTTP_ACCESS(write, OPS), .id = "once_begin", .op = IL_OP_ONCE_BEGIN },
+    { .permission = HTTP_ACCESS(write, OPS), .id = "once_finish", .op = IL_OP_ONCE_FINISH },
+    { .permission = HTTP_ACCESS(write, OPS), .id = "once_abandon", .op = IL_OP_ONCE_ABANDON },
+    { .permission = HTTP_ACCESS(read, OPS), .id = "store_usage", .op = IL_OP_USAGE },
 };
 
 static struct {
@@ -79,7 +80,7 @@ cut_path(const char *path, struct segment out[SEGMENTS_MAX])
 }
 
 const char *
-il__http_route_arg(const char *path, size_t i, size_t *ret_bytes)
+http_route_arg(const char *path, size_t i, size_t *ret_bytes)
 {
     for (;; i--) {
         path = strchr(path, '{');
@@ -93,22 +94,22 @@ il__http_route_arg(const char *path, size_t i, size_t *ret_bytes)
 }
 
 const struct http_route *
-il__http_route(size_t i)
+http_route(size_t i)
 {
-    CHECK(i < il__http_n_routes);
+    CHECK(i < http_n_routes);
     return &routes[i];
 }
 
 size_t
-il__http_route_index(const struct http_route *route)
+http_route_index(const struct http_route *route)
 {
     CHECK(route >= routes);
-    CHECK(route < routes + il__http_n_routes);
+    CHECK(route < routes + http_n_routes);
     return (size_t)(route - routes);
 }
 
 const struct http_route *
-il__http_route_of_op(il_op_type type)
+http_route_of_op(il_op_type type)
 {
     CHECK(type > IL_OP_NONE);
     CHECK(type < IL_OP_COUNT);
@@ -121,9 +122,9 @@ static size_t n_buckets; /* that all routes name */
 static const struct http_app *owners[HTTP_ROUTES_MAX];
 
 const struct http_app *
-il__http_route_app(const struct http_route *route)
+http_route_app(const struct http_route *route)
 {
-    return owners[il__http_route_index(route)];
+    return owners[http_route_index(route)];
 }
 
 /* Is the bucket of the i-th route none of the routes before it? */
@@ -137,17 +138,29 @@ is_new_bucket(size_t i)
     return routes[i].bucket != NULL;
 }
 
-void
-il__http_routes_add(const struct http_app *app, const struct http_route *more, size_t n)
+static void
+check_access(const struct http_route *route)
 {
-    CHECK(n <= HTTP_ROUTES_MAX - il__http_n_routes);
+    const struct http_access *a = &route->permission;
+
+    CHECK(a->role >= HTTP_MAY_open);
+    CHECK(a->names.rule >= HTTP_NAMES_none);
+    CHECK((a->names.rule == HTTP_NAMES_under) == (a->names.under != NULL));
+    CHECK((a->names.rule == HTTP_NAMES_judged) == (a->names.judge != NULL));
+    CHECK(route->grant == NULL || a->role == HTTP_MAY_admin);
+    CHECK(route->bucket == NULL || a->role != HTTP_MAY_open);
+}
+
+void
+http_routes_add(const struct http_app *app, const struct http_route *more, size_t n)
+{
+    CHECK(n <= HTTP_ROUTES_MAX - http_n_routes);
     for (size_t k = 0; k < n; k++) {
-        size_t             i     = il__http_n_routes++;
+        size_t             i     = http_n_routes++;
         struct http_route *route = &routes[i];
         *route                   = more[k];
         owners[i]                = app;
-        CHECK(route->grant == NULL || route->permission == HTTP_MAY_admin);
-        CHECK(route->bucket == NULL || route->permission != HTTP_MAY_open);
+        check_access(route);
         n_buckets += is_new_bucket(i);
         CHECK(n_buckets <= HTTP_BUCKETS_MAX);
         cut[i].below = route->path[1] != '/';
@@ -166,11 +179,11 @@ il__http_routes_add(const struct http_app *app, const struct http_route *more, s
 }
 
 void
-il__http_routes_init(void)
+http_routes_init(void)
 {
-    il__http_n_routes = 0;
-    n_buckets         = 0;
-    il__http_routes_add(NULL, first, ARRAY_LEN(first));
+    http_n_routes = 0;
+    n_buckets     = 0;
+    http_routes_add(NULL, first, ARRAY_LEN(first));
     for (size_t i = 0; i < ARRAY_LEN(only_in_batches); i++)
         of_op[only_in_batches[i].op] = &only_in_batches[i];
 }
@@ -190,7 +203,7 @@ hex(char c)
 }
 
 bool
-il__http_decode(char *text, bool plus)
+http_decode(char *text, bool plus)
 {
     char       *to = text;
     const char *at = text;
@@ -242,7 +255,7 @@ decode_args(size_t i_route, const struct segment *have, void **mem,
             return false;
         memcpy(arg, have[i].text, have[i].n_bytes);
         arg[have[i].n_bytes] = '\0';
-        if (!il__http_decode(arg, false) || strchr(arg, '/') != NULL)
+        if (!http_decode(arg, false) || strchr(arg, '/') != NULL)
             return false;
         args[n_args++] = arg;
     }
@@ -256,7 +269,7 @@ allowed(bool below, const struct segment *have, size_t n, void **mem)
     AUTO_BUF struct il__buf b = { 0 };
 
     il__buf_init(&b, 128);
-    for (size_t i = 0; i < il__http_n_routes; i++) {
+    for (size_t i = 0; i < http_n_routes; i++) {
         if (!matches(i, below, have, n) || strstr(il__buf_str(&b), routes[i].method) != NULL)
             continue; /* (no method's name contains another's) */
         il__buf_addf(&b, "%s%s", b.n_bytes > 0 ? ", " : "", routes[i].method);
@@ -278,8 +291,8 @@ below_base(const char *path)
 }
 
 const struct http_route *
-il__http_route_find(const char *method, const char *path, void **mem,
-                    const char *args[HTTP_PATH_ARGS_MAX], const char **ret_allow)
+http_route_find(const char *method, const char *path, void **mem,
+                const char *args[HTTP_PATH_ARGS_MAX], const char **ret_allow)
 {
     struct segment have[SEGMENTS_MAX];
     const char    *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
@@ -292,7 +305,7 @@ il__http_route_find(const char *method, const char *path, void **mem,
     size_t n = cut_path(below ? rest : path, have);
     if (n > SEGMENTS_MAX)
         return NULL;
-    for (size_t i = 0; i < il__http_n_routes; i++) {
+    for (size_t i = 0; i < http_n_routes; i++) {
         if (!matches(i, below, have, n) || strcmp(routes[i].method, wanted) != 0)
             continue;
         return decode_args(i, have, mem, args) ? &routes[i] : NULL;

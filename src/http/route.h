@@ -3,13 +3,16 @@
  * route: authorisation, limits, content type, checks of query and body, idempotency, metrics and
  * /openapi.json are derived from it.
  *
- * R(method, path, permission, id, fn, query, body, answer, flags, summary)
+ * R(method, path, permission, names, id, fn, query, body, answer, flags, summary)
  * OP(method, path, permission, id, fn, op, answer, flags, summary)
  *
  *   path        below /api/v1 and /ui/api (HTTP_BARE: also without it); "//x" is /x itself. {name}
  *               stands for one segment, percent-decoded
  *   permission  open, any, read, write, operator, admin: HTTP_MAY_##permission. A row without one
  *               does not compile
+ *   names       NONE, OPS, ALL, UNDER("usage:") or JUDGED(function): HTTP_NAMES_##names, what keys
+ *               that are limited to a prefix may do. A row without it does not compile. OP() has
+ *               OPS
  *   id          area_verb: operationId, metrics label, and name of the permission (queue_claim is
  *               "queue:claim")
  *   fn          http_##fn(struct http_request *)
@@ -34,6 +37,43 @@ enum http_permission {
     HTTP_MAY_admin,
 };
 
+/*
+ * The rule for API keys that are limited to a prefix (docs/KEYS.md). Every route has one; auth.c
+ * applies it together with the permission, before the body is read.
+ */
+enum http_names_rule {
+    HTTP_NAMES_none = 1, /* the route is not about names of the tenant: any key */
+    HTTP_NAMES_ops,      /* it reaches names by http_do() only: authorise.c judges op by op */
+    HTTP_NAMES_all,      /* it is about more than names: only a key without a prefix */
+    HTTP_NAMES_under,    /* all names that begin with `under`: only a key that covers them */
+    HTTP_NAMES_judged,   /* the handler hides or refuses names that judge() does not allow */
+};
+
+typedef bool http_judge_fn(const struct http_request *r, const char *name);
+
+struct http_names {
+    enum http_names_rule rule;
+    const char          *under;
+    http_judge_fn       *judge; /* called by the handler; named here so that it can be found */
+};
+
+/* Who may call a route. HTTP_ACCESS() takes both; a server with a row that lacks one does not
+ * start. */
+struct http_access {
+    enum http_permission role;
+    struct http_names    names;
+};
+
+/* clang-format off */
+#define HTTP_NAMES_NONE          { HTTP_NAMES_none, NULL, NULL }
+#define HTTP_NAMES_OPS           { HTTP_NAMES_ops, NULL, NULL }
+#define HTTP_NAMES_ALL           { HTTP_NAMES_all, NULL, NULL }
+#define HTTP_NAMES_UNDER(prefix) { HTTP_NAMES_under, prefix, NULL }
+#define HTTP_NAMES_JUDGED(fn)    { HTTP_NAMES_judged, NULL, fn }
+/* .permission = HTTP_ACCESS(read, ALL) */
+#define HTTP_ACCESS(role, names) { HTTP_MAY_##role, HTTP_NAMES_##names }
+/* clang-format on */
+
 enum http_route_flags {
     HTTP_CREATES = 1 << 0, /* accepts Idempotency-Key; success is 201 */
     HTTP_STREAMS = 1 << 1, /* server-sent events */
@@ -44,7 +84,7 @@ enum http_route_flags {
      * answer is then {"results":[…]}. */
     HTTP_ITEMS = 1 << 5,
     HTTP_LOOSE = 1 << 6, /* not JSON: /metrics */
-    /* `key` of the answer is a secret: shown once, and null in the answer stored for an
+    /* `key` of the answer is a secret: shown once, and null in the response stored for an
      * Idempotency-Key. */
     HTTP_SECRET = 1 << 7,
     HTTP_BARE   = 1 << 8, /* also without /api/v1 */
@@ -61,7 +101,7 @@ enum http_route_flags {
 
 struct http_route {
     const char               *method, *path;
-    enum http_permission      permission;
+    struct http_access        permission;
     http_fn                  *fn;
     const struct wire_object *query, *body, *answer;
     unsigned                  flags;
@@ -73,7 +113,7 @@ struct http_route {
     /*
      * A named permission that is needed instead of a role: "admin:usage". The role admin has it,
      * and so has a key with this permission or one below it ("admin:usage:write"); no other role
-     * has, nor does the id of the route grant it. `permission` is then HTTP_MAY_admin.
+     * has, nor does the id of the route grant it. The role is then HTTP_MAY_admin.
      */
     const char *grant;
     /* Each call takes a token of it (bucket.h); NULL = none. Not on open routes. */
@@ -85,33 +125,33 @@ struct http_route {
 
 #define HTTP_ROUTES_MAX 256
 
-extern size_t il__http_n_routes;
+extern size_t http_n_routes;
 
 /* Call once at start-up: fills the table from routes.def and the tables of the ops. */
-void il__http_routes_init(void);
+void http_routes_init(void);
 /* Then once per app: adds its routes (copied). If two match a path the first wins, so literal
  * paths precede those with an argument in the same place. */
-void il__http_routes_add(const struct http_app *app, const struct http_route *more, size_t n);
-const struct http_route *il__http_route(size_t i); /* 0 <= i < il__http_n_routes */
-size_t                   il__http_route_index(const struct http_route *route);
+void http_routes_add(const struct http_app *app, const struct http_route *more, size_t n);
+const struct http_route *http_route(size_t i); /* 0 <= i < http_n_routes */
+size_t                   http_route_index(const struct http_route *route);
 /* Whose route it is; NULL: the server's own. */
-const struct http_app *il__http_route_app(const struct http_route *route);
+const struct http_app *http_route_app(const struct http_route *route);
 /*
  * Find the route of a method and a path (as received, not decoded, without the query), and the
  * path's arguments (decoded, in *mem). NULL: no such path; or, if *ret_allow is set (in *mem, for
  * the Allow header), the path exists but not with this method. HEAD is GET without a body. A path
  * with bad escapes, control characters or '/' in an argument does not exist.
  */
-const struct http_route *il__http_route_find(const char *method, const char *path, void **mem,
-                                             const char  *args[HTTP_PATH_ARGS_MAX],
-                                             const char **ret_allow);
+const struct http_route *http_route_find(const char *method, const char *path, void **mem,
+                                         const char  *args[HTTP_PATH_ARGS_MAX],
+                                         const char **ret_allow);
 
 /* The route whose permission an op of a batch needs; never NULL. Ops without a route of their
  * own have a row with method NULL. */
-const struct http_route *il__http_route_of_op(il_op_type type);
+const struct http_route *http_route_of_op(il_op_type type);
 
 /* The name of the i-th argument of a path, and its length; NULL after the last. */
-const char *il__http_route_arg(const char *path, size_t i, size_t *ret_bytes);
+const char *http_route_arg(const char *path, size_t i, size_t *ret_bytes);
 
 /* ---- inputs of a request (inputs.c) ---------------------------------------------------------- */
 
@@ -133,9 +173,9 @@ bool http_take_op(struct http_request *r) MUST_USE;
 
 /* The next NAME=VALUE of a query string, decoded in place; *at advances. False: bad escape,
  * control character, or invalid UTF-8. At the end *ret_name is NULL. */
-bool il__http_query_next(char **at, char **ret_name, char **ret_value) MUST_USE;
+bool http_query_next(char **at, char **ret_name, char **ret_value) MUST_USE;
 /* Percent-decode in place; '+' is a space if `plus`. False as above. */
-bool il__http_decode(char *text, bool plus) MUST_USE;
+bool http_decode(char *text, bool plus) MUST_USE;
 
 /*
  * The n-th id that the server generates for this request. With an Idempotency-Key it is the same
@@ -145,11 +185,11 @@ const char *http_new_id(struct http_request *r, size_t n);
 
 /* ---- idempotency (idempotency.c), events (stream.c), documents (openapi.c) ------------------- */
 
-/* then http_handle(r), or the stored answer */
+/* then http_handle(r), or the stored response */
 void http_once_begin(struct http_request *r);
 /* In http_answer(): true: the answer is being stored; http_answer() is called again afterwards. */
 bool http_once_answer(struct http_request *r, int status);
-/* Does a client's op name the stored answer of an Idempotency-Key? Only the server may. */
+/* Does a client's op name the stored response of an Idempotency-Key? Only the server may. */
 bool http_once_reserved(const il_op *op);
 
 /* Live events: s->streams. Open before the first submit; close when no request is left. */
@@ -157,19 +197,20 @@ il_status http_streams_open(struct http_server *s, il_error *reterr) MUST_USE;
 void http_streams_end(struct http_server *s); /* ends all streams and refuses new ones: shutdown */
 void http_streams_close(struct http_server *s);
 /* ops that are done, on the loop */
-void http_stream_saw(struct http_server *s, const il_op *ops, size_t n);
+void http_stream_ops_done(struct http_server *s, const il_op *ops, size_t n);
 /* An event of a run that was not caused by a request of this server: "started", "finished", …
  * `what` is plain ASCII. On the loop, at any time. */
-void http_stream_run(struct http_server *s, const char *tenant, const char *key, const char *what,
-                     const char *id);
+void http_stream_run_event(struct http_server *s, const char *tenant, const char *key,
+                           const char *what, const char *id);
 /* ms until the next call; -1: when there is an event */
 int64_t http_stream_tick(struct http_server *s);
 
 /* /openapi.json, with the error codes of the apps; il__free() it. NULL: out of memory */
-char *il__http_openapi(const struct http_app *const *apps, size_t n_apps);
+char *http_openapi(const struct http_app *const *apps, size_t n_apps);
 
 /* All handlers of routes.def. */
-#define R(method, path, permission, id, fn, query, body, answer, flags, summary) http_fn http_##fn;
+#define R(method, path, permission, names, id, fn, query, body, answer, flags, summary) \
+    http_fn http_##fn;
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) http_fn http_##fn;
 #include "http/routes.def"
 #undef R

@@ -203,14 +203,15 @@ struct item {
         .max = max_, .help = help_                                                             \
     }
 static const struct wire_field query_fields[] = {
-    FIELD(struct query, "limit", limit, UINT32, 0, PAGE_MAX, "maximum items (default 1,000)"),
-    FIELD(struct query, "cursor", cursor, TEXT, 0, 24, "`next` of the page before"),
+    FIELD(struct query, "limit", limit, UINT32, 0, PAGE_MAX,
+          "maximum number of items; default 1,000"),
+    FIELD(struct query, "cursor", cursor, TEXT, 0, 24, "`next` of the previous page"),
 };
 const struct wire_object       http_in_row_locks = { .name     = "RowLockQuery",
                                                      .fields   = query_fields,
                                                      .n_fields = ARRAY_LEN(query_fields),
                                                      .bytes    = sizeof(struct query),
-                                                     .help     = "Which row locks, newest first" };
+                                                     .help = "Row locks to list, newest first" };
 static const struct wire_field item_fields[]     = {
         FIELD(struct item, "seq", seq, UINT64, WIRE_NOT_NULL, 0, "sequence number on this server"),
         FIELD(struct item, "lock", lock, META, 0, 0,

@@ -22,10 +22,8 @@ started(struct http_request *r)
            .state         = (int32_t)run->state,
            .position      = run->position,
            .fence         = run->fence,
-           .ticket        = op->out.ticket,
            .expires_at_ms = run->state == IL_RUN_RUNNING ? http_at_ms(run->remaining_ms) : 0,
            .ttl_ms        = run->ttl_ms,
-           .remaining_ms  = run->remaining_ms,
            .warning       = (op->out.flags & IL_OUT_ORDER_WARNING) != 0 ? op->out.detail : "",
            .reason        = stop ? op->out.detail : "",
            .is            = (dup ? HTTP_IS_TRUE : 0U) |

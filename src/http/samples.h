@@ -19,7 +19,7 @@
 struct http_sample {
     int64_t  at_ms;       /* wall clock */
     uint64_t locks, runs; /* counted up to 1,000 */
-    uint64_t jobs_ready, jobs_running, jobs_dead;
+    uint64_t jobs_ready, jobs_running, jobs_failed;
     uint64_t acquires, conflicts, cache_hits, cache_misses, requests; /* since the previous one */
 };
 struct http_samples_shown {

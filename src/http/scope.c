@@ -7,8 +7,9 @@
 
 #include "http/app.h"
 
-bool
-http_op_writes(il_op_type type)
+/* Does an op change the store? */
+static bool
+writes_store(il_op_type type)
 {
     static const bool writes[IL_OP_COUNT] = {
 #define X(name, num, wire, changes, text) [num] = changes,
@@ -25,12 +26,18 @@ http_scope_has(const struct http_caller *c, const char *name)
            (name != NULL && strncmp(name, c->prefix, strlen(c->prefix)) == 0);
 }
 
+bool
+http_scope_sees(const struct http_request *r, const char *name)
+{
+    return http_scope_has(r->caller, name);
+}
+
 static enum http_scope
 judge(const struct http_caller *c, const il_op *op, const char *name)
 {
     if (http_scope_has(c, name))
         return HTTP_SCOPE_OK;
-    return http_op_writes(op->type) ? HTTP_SCOPE_FORBIDDEN : HTTP_SCOPE_HIDDEN;
+    return writes_store(op->type) ? HTTP_SCOPE_FORBIDDEN : HTTP_SCOPE_HIDDEN;
 }
 
 /* A listing shows names that begin with both its own prefix and the caller's: the longer one, if
@@ -99,7 +106,7 @@ http_scope_asks_app(const struct http_request *r, const il_op *op)
     return false;
 #endif
     return op->type >= IL_OP_RUN_START && op->type <= IL_OP_RUN_CANCEL &&
-           il__http_route_app(r->route) == NULL && (r->route->flags & HTTP_FORCES) == 0;
+           http_route_app(r->route) == NULL && (r->route->flags & HTTP_FORCES) == 0;
 }
 
 bool
@@ -109,7 +116,7 @@ http_scope_is_app_key(const struct http_request *r, const il_op *op)
                  op->type == IL_OP_CACHE_LOOKUP || op->type == IL_OP_CACHE_FILL ||
                  op->type == IL_OP_CACHE_ABANDON || op->type == IL_OP_CACHE_DROP;
 
-    return takes && il__http_route_app(r->route) == NULL && http_app_keeps(r->server, op->key);
+    return takes && http_route_app(r->route) == NULL && http_app_keeps(r->server, op->key);
 }
 
 enum http_scope

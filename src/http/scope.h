@@ -1,6 +1,6 @@
 /*
- * scope.h: may the caller use this name? API keys may have a prefix, and runs of an app belong to
- * the app. These are the rules; authorise.c applies them.
+ * scope.h: decides whether the caller may use a name. API keys may have a prefix, and runs of an
+ * app belong to the app. These are the rules; authorise.c applies them.
  */
 #ifndef IL_HTTP_SCOPE_H
 #define IL_HTTP_SCOPE_H
@@ -12,14 +12,14 @@ enum http_scope {
     HTTP_SCOPE_UNKNOWN,       /* the owner could not be looked up: not applied, LIMIT_EXCEEDED */
     HTTP_SCOPE_HIDDEN,        /* a read outside the prefix: not found */
     HTTP_SCOPE_FORBIDDEN,     /* a write */
-    HTTP_SCOPE_RESERVED,      /* a run or a key of an app, or a stored answer of the server */
+    HTTP_SCOPE_RESERVED,      /* a run or a key of an app, or a stored response of the server */
     HTTP_SCOPE_NO_PERMISSION, /* in a batch: its route is not permitted */
     HTTP_SCOPE_BY_ID,         /* it names a run or a job by id: look it up first */
 };
 
 #define HTTP_SAY_RESERVED                                                                         \
-    "the key is reserved for an app of the server, which has routes of its own (/pipelines/..., " \
-    "/admin/usage/...), or for responses to requests with an Idempotency-Key"
+    "the key is reserved for an app (use its routes, /pipelines/... or /admin/usage/...) or for " \
+    "Idempotency-Key responses"
 
 /* Check an op by the prefix. The prefix of a listing is narrowed to the caller's. */
 enum http_scope http_scope(const struct http_caller *c, il_op *op);
@@ -32,10 +32,9 @@ enum http_scope http_scope_run(const struct http_request *r, const char *key);
 bool http_scope_is_app_key(const struct http_request *r, const il_op *op);
 /* Is a name within the prefix? */
 bool http_scope_has(const struct http_caller *c, const char *name);
+/* The same for the caller of a request: how handlers judge a name (HTTP_NAMES_JUDGED). */
+bool http_scope_sees(const struct http_request *r, const char *name);
 /* Answer the request for any verdict except OK. */
 void http_scope_refuse(struct http_request *r, enum http_scope scope);
-
-/* Does an op change the store? */
-bool http_op_writes(il_op_type type);
 
 #endif

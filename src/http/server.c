@@ -1,4 +1,4 @@
-/* server.c: il__http_serve(): opens everything in order, runs, and closes it in reverse order. */
+/* server.c: http_serve(): opens everything in order, runs, and closes it in reverse order. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 #include "http/auth.h"
 #include "http/errands.h"
 #include "http/granted_leases.h"
-#include "http/refusals.h"
 #include "http/limits.h"
 #include "http/log.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
 #include "http/pool.h"
+#include "http/refusal_report.h"
 #include "http/route.h"
 #include "http/row_locks.h"
 #include "http/samples.h"
@@ -31,7 +31,7 @@
 #define EXTEND_EVERY_NS (5000 * (int64_t)IL__NS_PER_MS)
 
 void
-il__http_prepare(void)
+http_prepare(void)
 {
     sigset_t signals;
 
@@ -136,8 +136,8 @@ first_key(struct http_server *s, il_error *reterr)
 static il_status
 start_listener(struct http_server *s, const char *text, bool metrics, il_error *reterr)
 {
-    struct http_listener *l  = &s->listeners[metrics ? 1 : 0];
-    il_status             st = l->fd < 0 ? http_listen(l, text, reterr) : IL_OK; /* (start.c) */
+    struct http_listener *l = &s->listeners[metrics ? 1 : 0];
+    il_status st = l->fd < 0 ? http_listen(l, text, reterr) : IL_OK; /* (open_stores.c) */
 
     l->metrics = metrics;
     if (st == IL_OK)
@@ -259,19 +259,6 @@ say_ready(struct http_server *s)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Requests that did not finish in time. */
-static void
-cut_off(struct http_server *s)
-{
-    il__async_close(s->async); /* its calls are all done and in the inbox */
-    s->async = NULL;
-    http_pool_stop(s);
-    http_errands_stop(s);
-    http_inbox_drain(s);
-    http_requests_abandon(s);
-    http_conns_cut(s);
-}
-
 /* Apps are closing. Their messages are logged at once, and systemd is told that the shutdown is
  * still in progress (TimeoutStopSec may be shorter). */
 static void
@@ -291,7 +278,7 @@ static void
 close_all(struct http_server *s, bool was_up)
 {
     if (s->async != NULL)
-        cut_off(s);
+        http_shutdown_cut_off(s);
     for (size_t i = 0; i < s->n_listeners; i++) {
         struct http_listener *l = &s->listeners[i];
         if (!s->stopping && l->daemon != NULL)
@@ -337,9 +324,9 @@ init(struct http_server *s, const struct http_options *o)
         s->o->request_ms = REQUEST_MS;
     raise_files(s->o);
     make_id_base(s);
-    il__http_routes_init();
+    http_routes_init();
     for (size_t i = 0; i < o->n_apps; i++)
-        il__http_routes_add(o->apps[i], o->apps[i]->routes, o->apps[i]->n_routes);
+        http_routes_add(o->apps[i], o->apps[i]->routes, o->apps[i]->n_routes);
 }
 
 static il_status
@@ -355,7 +342,7 @@ check(const struct http_options *o, il_error *reterr)
 }
 
 il_status
-il__http_serve(const struct http_options *o, il_error *reterr)
+http_serve(const struct http_options *o, il_error *reterr)
 {
     il_status st = check(o, reterr);
 

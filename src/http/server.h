@@ -93,10 +93,10 @@ struct http_server {
     size_t               n_requests; /* under way */
     struct il__call     *hold;       /* the call being submitted */
     struct http_request *gathered,
-        *gathered_last;     /* requests whose calls are submitted at the end of this turn */
-    struct il__heap parked; /* of requests: http_park() */
-    bool            direct; /* the store is called directly: memory */
-    uint64_t        n_ids;  /* request ids given out */
+        *gathered_last;      /* requests whose calls are submitted at the end of this turn */
+    struct il__heap delayed; /* of requests: http_delay() */
+    bool            direct;  /* the store is called directly: memory */
+    uint64_t        n_ids;   /* request ids given out */
     char            id_base[16];
     bool            store_down; /* as the last call found it */
 };
@@ -109,14 +109,25 @@ il_status http_loop_add(struct http_server *s, struct http_listener *l, il_error
 void      http_loop_close(struct http_server *s);
 /* Run until told to stop and everything is answered or the time is up. */
 void http_loop_run(struct http_server *s);
-/* Stop accepting, end waits, finish what is in progress. */
-void http_loop_stop(struct http_server *s);
 /* From any thread: item->fn(item) on the loop. */
 void http_inbox_put(struct http_server *s, struct http_item *item);
 void http_inbox_drain(struct http_server *s);
 bool http_on_loop(const struct http_server *s);
 
-/* ---- start.c --------------------------------------------------------------------------------- */
+/* ---- reload.c -------------------------------------------------------------------------------- */
+
+void http_reload(struct http_server *s);
+
+/* ---- shutdown.c ------------------------------------------------------------------------------ */
+
+/* Stop accepting, end waits, finish what is in progress. On the loop; safe to repeat. */
+void http_shutdown_start(struct http_server *s);
+/* Closes idle connections, too. */
+bool http_shutdown_is_over(struct http_server *s);
+/* The loop has ended: give up on the requests that are left. */
+void http_shutdown_cut_off(struct http_server *s);
+
+/* ---- open_stores.c --------------------------------------------------------------------------- */
 
 /* Open s->h and s->data, and wait while they cannot be reached; s->listeners already have their
  * sockets then. IL_OK with s->stopping: a signal ended the wait. */
@@ -137,14 +148,14 @@ void      http_listen_end(struct http_listener *l); /* no new connections */
 il_status http_daemon_start(struct http_server *s, struct http_listener *l, il_error *reterr)
     MUST_USE;
 /* The client of a request has gone: end what waits for it. */
-void http_request_hang_up(struct http_request *r);
+void http_request_client_left(struct http_request *r);
 /* Its connection is closed, and no other thread uses it: free what it has. */
 void http_request_end(struct http_request *r);
 /* The answer will not be read: stop waiting for it. */
 void http_request_abandon(struct http_request *r);
 /* Has the server given up on the remaining requests? Then nothing more is done for them, and
  * they are not answered. */
-bool http_request_cut_off(struct http_request *r) MUST_USE;
+bool http_request_is_cut_off(struct http_request *r) MUST_USE;
 /* Suspended requests will get no answer: the next MHD_run() or MHD_stop_daemon() closes them. */
 void http_requests_abandon(struct http_server *s);
 void http_requests_release(struct http_server *s);
@@ -158,12 +169,12 @@ void http_calls_flush(struct http_server *s);
 /* Release the results of the ops; n_bytes is what the request still holds for its client. */
 void http_results_drop(struct http_request *r, size_t n_bytes);
 
-/* ---- park.c ---------------------------------------------------------------------------------- */
+/* ---- delay.c --------------------------------------------------------------------------------- */
 
-/* Resume parked requests whose time has come. Returns the next time in ns, or INT64_MAX. */
-int64_t http_parked_tick(struct http_server *s);
-/* The client of a request has gone: if it is parked, end it. */
-void http_parked_drop(struct http_request *r);
+/* Resume delayed requests whose time has come. Returns the next time in ns, or INT64_MAX. */
+int64_t http_delayed_tick(struct http_server *s);
+/* The client of a request has gone: if it is delayed, end it. */
+void http_delayed_drop(struct http_request *r);
 
 /* ---- app.c ----------------------------------------------------------------------------------- */
 

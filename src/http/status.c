@@ -36,7 +36,7 @@ http_openapi_get(struct http_request *r)
     const char *text = r->server->openapi;
 
     if (text == NULL)
-        text = r->server->openapi = il__http_openapi(r->server->o->apps, r->server->o->n_apps);
+        text = r->server->openapi = http_openapi(r->server->o->apps, r->server->o->n_apps);
     if (text == NULL) {
         http_fail_nomem(r);
         return;

@@ -248,7 +248,7 @@ begin(struct http_request *r, struct stream *st, struct MHD_Response *response)
     if (http_request_header(r, "Last-Event-ID") != NULL)
         write_gap(st);
     r->close = true; /* nothing can follow it in good order when it is ended from here */
-    http_answer_stream(r, 200, response);
+    http_answer_stream(r, response);
 }
 
 void
@@ -293,7 +293,7 @@ wants(const struct stream *st, const struct event *e)
     const struct http_caller *c = st->r->caller;
 
     return (st->types == 0 || (st->types & 1U << e->type) != 0) &&
-           strcmp(c->tenant, e->tenant) == 0 && http_scope_has(c, e->name) &&
+           strcmp(c->tenant, e->tenant) == 0 && http_scope_sees(st->r, e->name) &&
            strncmp(e->name, st->prefix, strlen(st->prefix)) == 0;
 }
 
@@ -485,7 +485,7 @@ tell_op(struct http_streams *h, const il_op *op)
 }
 
 void
-http_stream_saw(struct http_server *s, const il_op *ops, size_t n)
+http_stream_ops_done(struct http_server *s, const il_op *ops, size_t n)
 {
     struct http_streams *h = s->streams;
 
@@ -501,8 +501,8 @@ http_stream_saw(struct http_server *s, const il_op *ops, size_t n)
 }
 
 void
-http_stream_run(struct http_server *s, const char *tenant, const char *key, const char *what,
-                const char *id)
+http_stream_run_event(struct http_server *s, const char *tenant, const char *key, const char *what,
+                      const char *id)
 {
     struct http_streams *h = s->streams;
 

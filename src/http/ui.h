@@ -3,8 +3,8 @@
  *
  * The page calls the routes of /api/v1 below HTTP_UI_BASE, authorised by a cookie instead of an API
  * key. The cookie names a key and the end of the session and is signed (data.h); whether the key is
- * still valid is asked for each request, as if it had been sent itself (auth.h). The server keeps
- * nothing of a session, so all servers of a data store accept it, also after a restart.
+ * still valid is checked for each request, as if the request carried the key (auth.h). The server
+ * keeps nothing of a session, so all servers of a data store accept it, also after a restart.
  *
  * A browser sends cookies with requests that other sites caused. What protects the page from them:
  * SameSite=Strict; the header X-Interlock-Page (HTTP_UI_CALL), which another site's script may only
@@ -64,18 +64,18 @@ struct http_ui_cookie {
     char    signature[DATA_SIGNATURE_BYTES];
 };
 /* Fill in the text to sign, from key_id and ends_ms. */
-void il__http_ui_cookie_text(struct http_ui_cookie *c);
+void http_ui_cookie_text(struct http_ui_cookie *c);
 /* Parse a value. False: it has not exactly the form that we print. */
-bool il__http_ui_cookie_parse(const char *value, size_t n_bytes, struct http_ui_cookie *ret);
+bool http_ui_cookie_parse(const char *value, size_t n_bytes, struct http_ui_cookie *ret);
 /* The cookies of this name in a header: their number, and the value of the first. */
-size_t il__http_ui_cookie_find(const char *header, const char *name, const char **ret_value,
-                               size_t *ret_bytes);
+size_t http_ui_cookie_find(const char *header, const char *name, const char **ret_value,
+                           size_t *ret_bytes);
 
 /* ---- files (ui_files.c) ---------------------------------------------------------------------- */
 
 /* Redirect browsers to the page. False: the client did not ask for HTML before JSON. */
 bool http_ui_redirect(struct http_request *r);
 /* The weight in thousandths that an Accept header gives to a name; -1: not listed. */
-int il__http_ui_weight(const char *header, const char *name);
+int http_ui_weight(const char *header, const char *name);
 
 #endif

@@ -10,7 +10,7 @@
 #define MS_DIGITS_MAX 15
 
 void
-il__http_ui_cookie_text(struct http_ui_cookie *c)
+http_ui_cookie_text(struct http_ui_cookie *c)
 {
     int n = snprintf(c->text, sizeof c->text, "%s.%lld", c->key_id, (long long)c->ends_ms);
 
@@ -19,7 +19,7 @@ il__http_ui_cookie_text(struct http_ui_cookie *c)
 }
 
 bool
-il__http_ui_cookie_parse(const char *value, size_t n_bytes, struct http_ui_cookie *ret)
+http_ui_cookie_parse(const char *value, size_t n_bytes, struct http_ui_cookie *ret)
 {
     char     digits[MS_DIGITS_MAX + 1] = { 0 };
     uint64_t ends_ms;
@@ -45,8 +45,7 @@ il__http_ui_cookie_parse(const char *value, size_t n_bytes, struct http_ui_cooki
 }
 
 size_t
-il__http_ui_cookie_find(const char *header, const char *name, const char **ret_value,
-                        size_t *ret_bytes)
+http_ui_cookie_find(const char *header, const char *name, const char **ret_value, size_t *ret_bytes)
 {
     size_t n_name = strlen(name);
     size_t n      = 0;

@@ -51,7 +51,7 @@ weight_of(const char *at, size_t n_bytes)
 }
 
 int
-il__http_ui_weight(const char *header, const char *name)
+http_ui_weight(const char *header, const char *name)
 {
     size_t n_name = strlen(name);
 
@@ -71,7 +71,7 @@ il__http_ui_weight(const char *header, const char *name)
 static void
 send_file(struct http_request *r, const struct file *f)
 {
-    bool        gzip  = il__http_ui_weight(http_request_header(r, "Accept-Encoding"), "gzip") > 0;
+    bool        gzip  = http_ui_weight(http_request_header(r, "Accept-Encoding"), "gzip") > 0;
     const char *etag  = gzip ? f->etag_gzip : f->etag;
     const char *known = http_request_header(r, "If-None-Match");
 
@@ -97,7 +97,7 @@ send_named(struct http_request *r, const char *name)
             return;
         }
     }
-    http_fail(r, 404, "NOT_FOUND", "request", NULL, "no such path");
+    http_fail(r, 404, "NOT_FOUND", "request", NULL, "no such route: %.80s", r->path);
 }
 
 void
@@ -123,10 +123,10 @@ bool
 http_ui_redirect(struct http_request *r)
 {
     const char *accept = http_request_header(r, "Accept");
-    int         html   = il__http_ui_weight(accept, "text/html");
+    int         html   = http_ui_weight(accept, "text/html");
 
     http_header(r, "Vary", "Accept");
-    if (html <= 0 || html <= il__http_ui_weight(accept, "application/json"))
+    if (html <= 0 || html <= http_ui_weight(accept, "application/json"))
         return false;
     http_header(r, "Location", "/ui/");
     http_answer(r, 302);

@@ -34,7 +34,7 @@ static const struct wire_field login_in[] = {
 const struct wire_object http_in_ui_login = { .name     = "UiLogin",
                                               .fields   = login_in,
                                               .n_fields = ARRAY_LEN(login_in),
-                                              .help     = "Who signs in: either",
+                                              .help     = "Credentials: an API key or a link token",
                                               .bytes    = sizeof(struct http_ui_login) };
 
 #define SESSION(text, member, kind_, flags_, help_)                       \
@@ -136,7 +136,7 @@ set_cookie(struct http_request *r, const char *value, int64_t max_age_s)
 static void
 sign(struct http_server *s, struct http_ui_cookie *c)
 {
-    il__http_ui_cookie_text(c);
+    http_ui_cookie_text(c);
     il__data_sign(s->data, c->text, strlen(c->text), c->signature);
 }
 
@@ -147,7 +147,7 @@ take_cookie(struct http_request *r, struct http_ui_cookie *ret)
     const char *header  = r->cookie != NULL ? r->cookie : "";
     const char *value   = NULL;
     size_t      n_bytes = 0;
-    size_t      n       = il__http_ui_cookie_find(header, cookie_name(r->server), &value, &n_bytes);
+    size_t      n       = http_ui_cookie_find(header, cookie_name(r->server), &value, &n_bytes);
 
     if (n == 0) {
         http_ui_refuse(r, "not signed in");
@@ -155,10 +155,11 @@ take_cookie(struct http_request *r, struct http_ui_cookie *ret)
     }
     /* Another application on the same host may have set one of them, and controls their order. */
     if (n > 1) {
-        http_ui_refuse(r, "several session cookies; delete the cookies of this site and sign in");
+        http_ui_refuse(
+            r, "multiple session cookies; clear the cookies of this site and sign in again");
         return false;
     }
-    bool is_ours = il__http_ui_cookie_parse(value, n_bytes, ret);
+    bool is_ours = http_ui_cookie_parse(value, n_bytes, ret);
 #ifndef IL_MUTANT_cookie_not_checked
     is_ours = is_ours &&
               il__data_is_signed(r->server->data, ret->text, strlen(ret->text), ret->signature);
@@ -182,7 +183,7 @@ http_ui_auth(struct http_request *r, http_fn *then)
     if (!take_cookie(r, &c))
         return;
     if (r->session_key != NULL && strcmp(r->session_key, c.key_id) != 0) {
-        http_ui_refuse(r, "somebody else has signed in with this browser; sign in again");
+        http_ui_refuse(r, "another user signed in with this browser; sign in again");
         return;
     }
     r->session_ends_ms = c.ends_ms;
@@ -226,7 +227,7 @@ has_demo(struct http_request *r)
 {
     const char *args[HTTP_PATH_ARGS_MAX], *allow;
 
-    return il__http_route_find("GET", HTTP_BASE "/demo", &r->mem, args, &allow) != NULL;
+    return http_route_find("GET", HTTP_BASE "/demo", &r->mem, args, &allow) != NULL;
 }
 
 /* Answer with the session of r->caller, who has one. */
@@ -301,7 +302,8 @@ http_ui_session_create(struct http_request *r)
     if (!http_take_body(r, &in))
         return;
     if ((in.key == NULL) == (in.link == NULL)) {
-        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL, "give either 'key' or 'link'");
+        http_fail(r, 400, il_status_name(IL_INVAL), "request", NULL,
+                  "exactly one of 'key' and 'link' is required");
         return;
     }
     if (in.key != NULL)

@@ -265,7 +265,7 @@ perform(struct net_conn *c, CURLcode *ret, il_error *reterr)
 
     while (running > 0) {
         if (c->r->should_stop != NULL && c->r->should_stop(c->r->cookie))
-            return il__error_set(reterr, IL_CANCELLED, "asked to stop");
+            return il__error_set(reterr, IL_CANCELLED, "cancelled");
         if (is_idle(c))
             return il__error_set(reterr, IL_TIMEOUT, "no progress for %lld ms",
                                  (long long)c->r->idle_ms);
@@ -303,7 +303,7 @@ map_error(const struct net_conn *c, CURLcode code, il_error *reterr)
         return no_memory(reterr);
     case CURLE_COULDNT_CONNECT:
         return il__error_set(reterr, IL_STORE, "%s",
-                             c->is_unix ? "no server is listening there" : text);
+                             c->is_unix ? "no server is listening on the socket" : text);
     default:
         return il__error_set(reterr, IL_STORE, "%s", text);
     }
@@ -346,13 +346,13 @@ follow(struct net_conn *c, const struct net_url *to, il_error *reterr)
     bool reads  = strcmp(c->method, "GET") == 0 || strcmp(c->method, "HEAD") == 0;
 
     if (!il__net_url_same_place(to, &c->at))
-        return il__error_set(reterr, IL_INVAL,
-                             "responded %ld: redirect to another host %.300s is not followed",
-                             status, to->shown);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "HTTP status %ld: refusing to follow a redirect to another host %.300s", status,
+            to->shown);
     if (!reads && (status == 301 || status == 302))
-        return il__error_set(reterr, IL_INVAL,
-                             "responded %ld: a %s is not redirected by this status", status,
-                             c->method);
+        return il__error_set(reterr, IL_INVAL, "HTTP status %ld: refusing to redirect a %s request",
+                             status, c->method);
     if (c->ret->n_redirects++ >= c->r->redirects_max)
         return il__error_set(reterr, IL_INVAL, "more than %u redirects", c->r->redirects_max);
     if (!reads && status == 303 && set_method(c, "GET", false) != 0)

@@ -102,8 +102,7 @@ il__net_url_parse(struct net_url *ret, const char *text, bool is_redirect, il_er
     if (il__curl->curl_url_set(u, CURLUPART_URL, text, is_redirect ? 0 : CURLU_PATH_AS_IS) !=
         CURLUE_OK)
         return il__error_set(reterr, IL_INVAL,
-                             is_redirect ? "the answer redirects to an invalid URL"
-                                         : "invalid URL");
+                             is_redirect ? "redirect to an invalid URL" : "invalid URL");
     show(u, ret->shown);
     for (size_t i = 0; i < NET_PLACE_PARTS; i++)
         ret->place[i] = part(u, place_parts[i], CURLU_DEFAULT_PORT);

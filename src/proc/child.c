@@ -214,7 +214,8 @@ il__child_start(const struct il__child_opts *opts, struct il__child *ret, il_err
         return IL_OK;
     }
     il__child_finish(ret);
-    return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(error));
+    return il__error_set(reterr, IL_NOMEM, "cannot start the supervisor process: %s",
+                         strerror(error));
 }
 
 void

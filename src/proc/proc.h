@@ -12,6 +12,27 @@
  * the running children report PROC_END_REAPER, and the next start executes a new spawner. If a
  * reaper dies, its command is killed with it, and the remaining processes are reparented to the
  * spawner, which kills them.
+ *
+ * The server's side:
+ *   proc.c            starts, watches and stops commands
+ *   spawner_link.c    one spawner process: starts it, sends requests to it, dismisses it
+ *   spawner_packet.c  requests and their descriptors, to the spawner and to a spare reaper
+ *
+ * The spawner and the reapers:
+ *   spawner.c        the process that forks reapers
+ *   served_reaper.c  a reaper of a server's command, from the fork on
+ *   reaper.c         the reaper (reaper.h)
+ *   reaper_link.c    the link between wrapper and reaper
+ *   spawn.c          finds and starts the command
+ *   stop.c           stops a process tree
+ *   walk.c           finds the processes of a tree
+ *
+ * Other:
+ *   child.c  the command of one job of `interlock queue work`, under a reaper
+ *   hook.c   runs a hook
+ *   tty.c    lends the terminal's foreground to a command
+ *   hide.c   keeps other processes from reading the environment of this one
+ *   sys.c    system calls that glibc lacks
  */
 #ifndef IL_PROC_PROC_H
 #define IL_PROC_PROC_H
@@ -88,7 +109,6 @@ struct proc_report {
     enum proc_end end;
     int           wait_status; /* as from waitpid(); -1 = unknown */
     int           error;
-    bool          in_cwd; /* PROC_END_FAILED: `cwd` could not be entered */
 };
 /* Has it ended, with all its descendants? Does not block. */
 void il__proc_report(struct proc_child *c, struct proc_report *ret);

@@ -94,11 +94,10 @@ fail(struct reaper *r, int error)
 
 /* The process that failed to execute the command is reaped like the command. */
 static void
-exec_failed(struct reaper *r, const struct proc_exec_error *e)
+exec_failed(struct reaper *r, int error)
 {
     set_end(r, IL__END_FAILED);
-    r->report.error   = e->error;
-    r->report.in_cwd  = e->in_cwd;
+    r->report.error   = error;
     r->report.is_exec = 1;
 }
 
@@ -129,15 +128,15 @@ start_command(struct reaper *r)
         fail(r, ENOMEM);
         return;
     }
-    struct proc_exec_error e = { 0 };
-    pid_t                  pid =
-        o->served != NULL ? il__proc_spawn_waiting(&s, &e) : il__proc_spawn(&s, &r->exec_fd);
+    int   error = 0;
+    pid_t pid =
+        o->served != NULL ? il__proc_spawn_waiting(&s, &error) : il__proc_spawn(&s, &r->exec_fd);
     if (pid < 0) {
         fail(r, errno);
         return;
     }
-    if (e.error != 0)
-        exec_failed(r, &e);
+    if (error != 0)
+        exec_failed(r, error);
     r->leader   = pid;
     r->started  = true;
     r->tty.lent = lend;
@@ -260,13 +259,13 @@ on_signal(struct reaper *r)
 static void
 on_exec(struct reaper *r)
 {
-    struct proc_exec_error e;
-    ssize_t                n = read(r->exec_fd, &e, sizeof e);
+    int     error;
+    ssize_t n = read(r->exec_fd, &error, sizeof error);
 
     if (n < 0 && errno == EINTR)
         return;
-    if (n == (ssize_t)sizeof e)
-        exec_failed(r, &e);
+    if (n == (ssize_t)sizeof error)
+        exec_failed(r, error);
     il__proc_fd_close(&r->exec_fd);
 }
 

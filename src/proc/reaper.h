@@ -70,7 +70,6 @@ struct il__reaper_report {
     int32_t wait_status; /* of the command, as from waitpid(); -1 = unknown */
     int32_t error;       /* IL__END_FAILED: errno */
     int32_t is_exec;     /* IL__END_FAILED: in execve(), or just before it */
-    int32_t in_cwd;      /* IL__END_FAILED: in entering the folder */
 };
 
 /* What a reaper needs before it has a command. */

@@ -73,7 +73,8 @@ il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_
     struct il__reaper_shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
+        return il__error_set(reterr, IL_NOMEM, "cannot start the supervisor process: %s",
+                             strerror(errno));
     atomic_init(&shared->wait_status, -1);
     /* Our own pidfd, before the fork: later our pid might belong to another process. */
     AUTO_FD int               pidfd   = il__proc_pidfd_open(getpid());
@@ -90,7 +91,8 @@ il__reaper_start(const struct il__reaper_opts *opts, struct il__reaper *ret, il_
     il__proc_fd_close(&ctl[1]);
     if (pid < 0) {
         il__proc_fd_close(&ctl[0]);
-        return il__error_set(reterr, IL_NOMEM, "cannot start the reaper: %s", strerror(errno));
+        return il__error_set(reterr, IL_NOMEM, "cannot start the supervisor process: %s",
+                             strerror(errno));
     }
     (void)setpgid(pid, pid); /* both sides do it */
     *ret = (struct il__reaper){ .shared = shared, .pid = pid, .ctl = ctl[0] };

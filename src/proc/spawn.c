@@ -203,13 +203,12 @@ set_limits(const struct proc_rlimits *limits)
     return 0;
 }
 
-/* The child's side: everything between fork and exec; returns why that failed. All signals are
- * still blocked. */
-static struct proc_exec_error
+/* The child's side: everything between fork and exec; returns the errno of what failed. All signals
+ * are still blocked. */
+static int
 become_command(const struct proc_spawn *s, pid_t parent)
 {
-    char *const *env    = s->env != NULL ? s->env : environ;
-    bool         in_cwd = false;
+    char *const *env = s->env != NULL ? s->env : environ;
     sigset_t     none;
 
     /* A parent that died before the prctl() sends no signal any more: hence the check
@@ -223,12 +222,9 @@ become_command(const struct proc_spawn *s, pid_t parent)
     if (s->tty != NULL)
         (void)tcsetpgrp(s->tty->fd, getpid()); /* SIGTTOU is blocked; the terminal may have gone */
     if ((s->out_fd >= 0 && dup2(s->out_fd, STDOUT_FILENO) < 0) ||
-        (s->err_fd >= 0 && dup2(s->err_fd, STDERR_FILENO) < 0))
-        goto failed;
-    if (s->cwd != NULL && chdir(s->cwd) != 0) {
-        in_cwd = true;
-        goto failed;
-    }
+        (s->err_fd >= 0 && dup2(s->err_fd, STDERR_FILENO) < 0) ||
+        (s->cwd != NULL && chdir(s->cwd) != 0))
+        return errno;
     /*
      * An ignored SIGCHLD would make the command's own waits fail; our parent may have set it.
      */
@@ -236,13 +232,12 @@ become_command(const struct proc_spawn *s, pid_t parent)
     CHECK(sigemptyset(&none) == 0);
     CHECK(sigprocmask(SIG_SETMASK, &none, NULL) == 0);
     if (s->limits != NULL && set_limits(s->limits) != 0)
-        goto failed;
+        return errno;
     if (s->path != NULL)
         exec_path(s, s->path, env);
     else
         exec_search(s, env);
-failed:
-    return (struct proc_exec_error){ errno, in_cwd };
+    return errno;
 }
 
 pid_t
@@ -255,8 +250,9 @@ il__proc_spawn(const struct proc_spawn *s, int *ret_exec_fd)
         return -1;
     pid_t pid = fork();
     if (pid == 0) {
-        struct proc_exec_error e = become_command(s, parent);
-        (void)il__proc_write_all(exec_pipe[1], &e, sizeof e); /* a dead reader needs no answer */
+        int error = become_command(s, parent);
+        (void)il__proc_write_all(exec_pipe[1], &error,
+                                 sizeof error); /* a dead reader needs no answer */
         _exit(IL__EXIT_NOT_EXECUTABLE);
     }
     il__proc_fd_close(&exec_pipe[1]);
@@ -284,13 +280,13 @@ il__proc_spawn(const struct proc_spawn *s, int *ret_exec_fd)
 #ifdef COPIES_ALWAYS
 
 pid_t
-il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret)
+il__proc_spawn_waiting(const struct proc_spawn *s, int *ret_error)
 {
     AUTO_FD int exec_fd = -1;
     pid_t       pid     = il__proc_spawn(s, &exec_fd);
 
-    if (pid < 0 || read(exec_fd, ret, sizeof *ret) != (ssize_t)sizeof *ret)
-        *ret = (struct proc_exec_error){ 0 };
+    if (pid < 0 || read(exec_fd, ret_error, sizeof *ret_error) != (ssize_t)sizeof *ret_error)
+        *ret_error = 0;
     return pid;
 }
 
@@ -299,7 +295,7 @@ il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret)
 struct guest {
     const struct proc_spawn *s;
     pid_t                    parent;
-    struct proc_exec_error   error;
+    int                      error;
 };
 
 static int
@@ -312,7 +308,7 @@ guest_main(void *arg)
 }
 
 pid_t
-il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret)
+il__proc_spawn_waiting(const struct proc_spawn *s, int *ret_error)
 {
     enum {
         STACK_BYTES = 64 << 10
@@ -320,8 +316,8 @@ il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret)
     static _Alignas(64) char stack[STACK_BYTES]; /* grows downwards, as everywhere that we run */
     struct guest             g = { .s = s, .parent = getpid() };
 
-    pid_t pid = clone(guest_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &g);
-    *ret      = g.error;
+    pid_t pid  = clone(guest_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &g);
+    *ret_error = g.error;
     return pid;
 }
 

@@ -47,29 +47,23 @@ struct proc_spawn {
     const struct proc_rlimits *limits; /* NULL = ours */
 };
 
-/* Why the command was not executed. */
-struct proc_exec_error {
-    int32_t error;  /* errno */
-    int32_t in_cwd; /* of entering `cwd` */
-};
-
 /*
  * Start the command in its own process group, with an empty signal mask; signals that we inherited
  * as ignored stay ignored (nohup), all others get their default action. If the caller dies, it is
  * killed.
  *
  * Returns its pid, or -1 and errno. *ret_exec_fd, which the caller closes, returns end of file once
- * the command has been executed, or a struct proc_exec_error.
+ * the command has been executed, or an int: the errno.
  */
 pid_t il__proc_spawn(const struct proc_spawn *s, int *ret_exec_fd);
 
 /*
  * The same, but faster: the child shares our memory (vfork), and we wait until it has executed the
- * command or failed to (*ret, whose error is 0 on success; the child is reaped like any other). A
- * folder or file on an unresponsive disk blocks us: so this is only for single-threaded callers
+ * command or failed to (*ret_error is the errno, or 0; the child is reaped like any other). This
+ * blocks on a folder or file of an unresponsive disk, so it is only for single-threaded callers
  * that another process watches and may kill. Once per process.
  */
-pid_t il__proc_spawn_waiting(const struct proc_spawn *s, struct proc_exec_error *ret);
+pid_t il__proc_spawn_waiting(const struct proc_spawn *s, int *ret_error);
 
 /*
  * Set the variables for the command in our own environment, which it inherits: INTERLOCK_KEY,

@@ -509,7 +509,7 @@ il__proc_spawner_main(void)
         return EXIT_USAGE;
     }
     if (!set_up(&sp)) {
-        il__proc_say("the spawner process failed: %s", strerror(errno));
+        il__proc_say("cannot start the spawner process: %s", strerror(errno));
         return EXIT_FAILURE;
     }
     make_spare(&sp);

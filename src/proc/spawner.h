@@ -1,6 +1,6 @@
 /*
- * spawner.h: the protocol between server and spawner; private to proc.c, link.c, packet.c,
- * spawner.c and served.c. proc.h explains the purpose.
+ * spawner.h: the protocol between server and spawner; private to proc.c, spawner_link.c,
+ * spawner_packet.c, spawner.c and served_reaper.c. proc.h explains the purpose.
  *
  * Requests go over a SOCK_SEQPACKET pair, one packet each, with the child's descriptors attached.
  * The outcome of a child is reported on the child's own socket (reaper.h): by its reaper or, if
@@ -69,7 +69,7 @@ union proc_packet {
     char                bytes[sizeof(struct proc_request) + PROC_INLINE_BYTES_MAX];
 };
 
-/* ---- packet.c -------------------------------------------------------------------------------- */
+/* ---- spawner_packet.c ------------------------------------------------------------------------ */
 
 /* Send a request; `strings` NULL: without. 0, or an errno: EPIPE = the peer has closed. */
 int il__proc_send(int fd, const struct proc_request *request, const char *strings, const int *fds,
@@ -79,7 +79,7 @@ int il__proc_send(int fd, const struct proc_request *request, const char *string
 int il__proc_receive(int fd, union proc_packet *p, int fds[PROC_REQUEST_FD_END], size_t *ret_n_fds,
                      int flags);
 
-/* ---- served.c: the new reaper ---------------------------------------------------------------- */
+/* ---- served_reaper.c: the new reaper --------------------------------------------------------- */
 
 struct proc_served {
     struct proc_page *page;
@@ -99,7 +99,7 @@ _Noreturn void il__proc_spare_main(const struct proc_served *v, int fd);
 /* Report why nothing was started. */
 void il__proc_refuse(int ctl, enum il__reaper_end end, int error);
 
-/* ---- link.c: one spawner process, as the server sees it -------------------------------------- */
+/* ---- spawner_link.c: one spawner process, as the server sees it ------------------------------ */
 
 /* Its children hold references; the struct of a dead spawner stays until the last of them is
  * finished. */

@@ -36,7 +36,7 @@ il_status
 il_advisory_take(il *h, const char *key, il_advisory **ret, il_error *reterr)
 {
     if (h == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the advisory lock");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     il_status st = il_check_key(key, reterr);
     return st == IL_OK ? take(h, key, 0, ret, reterr) : st;
 }
@@ -45,7 +45,7 @@ il_status
 il_advisory_take_id(il *h, int64_t id, il_advisory **ret, il_error *reterr)
 {
     if (h == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the advisory lock");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     return take(h, NULL, id, ret, reterr);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 #include "core/limits.h"
 
 /* ---- direct stores --------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ il__async_apply_here(struct il__async *a, struct call_list *calls)
         CHECK(call->n == 1);
         call->piece = il__piece_next(call->ops, 1, call->n_bytes_left);
         il__calls_add(&one, call);
-        if (call->piece.n_bytes > 0 && !il__pool_take(call->pool, call->piece.n_bytes)) {
+        if (call->piece.n_bytes > 0 && !il__result_budget_take(call->budget, call->piece.n_bytes)) {
             call->piece.n_bytes = 0;
             st                  = il__async_no_room(&err);
         } else {
@@ -46,12 +46,12 @@ apply_at_once(struct il__async *a, struct il__call *call)
 {
     size_t n_taken = il__piece_next(call->ops, call->n, call->n_bytes_left).n_bytes;
 
-    if (n_taken > 0 && !il__pool_take(call->pool, n_taken)) {
+    if (n_taken > 0 && !il__result_budget_take(call->budget, n_taken)) {
         call->status = il__async_no_room(&call->error);
     } else {
         call->status = il_apply(a->h, call->ops, call->n, &call->error);
         call->n_held = il__piece_bytes(call->ops, call->n);
-        il__pool_change(call->pool, n_taken, call->n_held);
+        il__result_budget_change(call->budget, n_taken, call->n_held);
     }
     call->state = CALL_DONE;
     call->done(call);

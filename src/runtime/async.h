@@ -21,8 +21,8 @@
 
 #include "base/base.h"
 #include "base/heap.h"
-#include "runtime/piece.h"
-#include "runtime/pool.h"
+#include "runtime/batch_split.h"
+#include "runtime/result_budget.h"
 
 struct il__async;
 struct il__call;
@@ -43,10 +43,10 @@ struct il__call {
     /*
      * Limits the size of all results charged to it; NULL = no limit. While it is used up, calls
      * whose results may be large fail with IL_LIMIT; others pass. The caller returns this call's
-     * share, n_held, with il__pool_change() after releasing the results.
+     * share, n_held, with il__result_budget_change() after releasing the results.
      */
-    struct il__pool *pool;
-    size_t           n_held;
+    struct il__result_budget *budget;
+    size_t                    n_held;
     /*
      * For n == 1 and an op that can be waited for (il_wait()): repeat it until it gets another
      * answer, or until this time (CLOCK_BOOTTIME, ns; INT64_MAX = forever). 0: answer at once. On
@@ -59,7 +59,6 @@ struct il__call {
      */
     int64_t      wait_until_ns;
     il__call_fn *done;
-    void        *cookie;
 
     /* IL_OK: check each op; IL_CANCELLED: il__async_cancel() or closing; else the result of
      * il_apply() */

@@ -85,8 +85,8 @@ struct async_lane {
     bool              started;
     pthread_cond_t    filled;
     bool              idle;
-    struct il__fair   signs, others; /* calls by their turn: keep-alives, and the others */
-    il_op           **ptrs;          /* room for a batch; used by its thread */
+    struct il__fair   keepalives, others; /* calls by their turn: keep-alives, and the others */
+    il_op           **ptrs;               /* room for a batch; used by its thread */
 };
 
 struct il__async {
@@ -150,7 +150,7 @@ void il__async_enqueue(struct il__async *a, struct il__call *call);
 void  il__async_conclude(struct il__async *a, struct call_list *calls, size_t n_done, il_status st,
                          const il_error *err);
 void *il__async_lane(void *arg); /* the thread of a lane */
-/* IL_LIMIT: the call's pool is used up. */
+/* IL_LIMIT: the call's budget is used up. */
 il_status il__async_no_room(il_error *reterr);
 /* A call is done without having been applied again; the watcher completes it. The mutex is held;
  * the caller pokes the watcher afterwards. */

@@ -1,13 +1,13 @@
 /*
  * async_lane.c: lanes. A lane is a queue with a thread: one for each executor of the handle, and
  * one for read-only calls. The calls that arrive while the thread applies a batch form the next
- * batch, with one commit. It goes through the handle's executor, where it is joined by the keeper's
- * renewals and other users of the handle.
+ * batch, with one commit. It goes through the handle's executor, where it is joined by the
+ * renewer's renewals and other users of the handle.
  *
- * A call is applied piece by piece (piece.h) and queues again for each piece. Tenants take turns in
- * the queue (fair.h), and keep-alives go first, up to half of a batch: so a renewal waits for at
- * most one commit, however many ops others have sent, and a flood of renewals does not starve the
- * rest.
+ * A call is applied piece by piece (batch_split.h) and queues again for each piece. Tenants take
+ * turns in the queue (fair.h), and keep-alives go first, up to half of a batch: so a renewal waits
+ * for at most one commit, however many ops others have sent, and a flood of renewals does not
+ * starve the rest.
  */
 #include <time.h>
 
@@ -17,16 +17,16 @@
 #include "core/op.h"
 #include "runtime/async_internal.h"
 
-#define SIGNS_MAX (IL__COMMIT_OPS / 2)                    /* in one batch, before the others */
+#define KEEPALIVES_MAX (IL__COMMIT_OPS / 2)               /* in one batch, before the others */
 #define BATCH_BYTES_MAX (2 * (size_t)IL_RESULT_BYTES_MAX) /* limit for the results of a batch */
 
 /* ---- queueing -------------------------------------------------------------------------------- */
 
 static bool
-is_sign(const il_op *ops, size_t n)
+is_keepalive(const il_op *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!il__op_is_sign(ops[i].type))
+        if (!il__op_is_keepalive(ops[i].type))
             return false;
     }
     return true;
@@ -36,22 +36,22 @@ static struct async_lane *
 lane_of(struct il__async *a, const struct il__call *call)
 {
     const il_op *ops       = call->ops + call->n_done;
-    bool         may_stand = false;
+    bool         may_block = false;
 
     if (a->direct)
         return &a->lanes[0];
     if (!call->piece.writes)
         return &a->lanes[ASYNC_READS];
-    for (size_t i = 0; i < call->piece.n && !may_stand; i++)
-        may_stand = il__op_may_stand(ops[i].type);
-    return &a->lanes[il__lane_of(a->h, call->ops, call->n, may_stand, a->n_busy)];
+    for (size_t i = 0; i < call->piece.n && !may_block; i++)
+        may_block = il__op_may_block_on_tx(ops[i].type);
+    return &a->lanes[il__lane_of(a->h, call->ops, call->n, may_block, a->n_busy)];
 }
 
 /* The previous attempt is discarded, with its results. */
 static void
 forget_attempt(struct il__call *call)
 {
-    il__pool_change(call->pool, call->n_held, 0);
+    il__result_budget_change(call->budget, call->n_held, 0);
     call->n_held       = 0;
     call->n_bytes_left = IL_RESULT_BYTES_MAX;
 }
@@ -74,7 +74,7 @@ il__async_enqueue(struct il__async *a, struct il__call *call)
 
     struct async_lane *lane   = lane_of(a, call);
     const char        *tenant = call->ops->tenant != NULL ? call->ops->tenant : a->h->tenant;
-    il__fair_add(is_sign(ops, call->piece.n) ? &lane->signs : &lane->others, &call->due,
+    il__fair_add(is_keepalive(ops, call->piece.n) ? &lane->keepalives : &lane->others, &call->due,
                  il__fair_share(tenant), call->piece.n);
     a->n_queued++;
     a->n_busy++;
@@ -104,7 +104,7 @@ take_from(struct il__async *a, struct il__fair *queue, size_t n_max, struct batc
         a->n_queued--;
         /* When closing, waiting calls are still applied: they leave their queues. */
         bool over = a->closing && (call->flags & CALL_WAITS) == 0;
-        if (over || (p->n_bytes > 0 && !il__pool_take(call->pool, p->n_bytes))) {
+        if (over || (p->n_bytes > 0 && !il__result_budget_take(call->budget, p->n_bytes))) {
             il__calls_add(&b->refused, call);
             continue;
         }
@@ -119,9 +119,9 @@ static void
 take_batch(struct async_lane *lane, struct batch *ret)
 {
     *ret = (struct batch){ 0 };
-    take_from(lane->a, &lane->signs, SIGNS_MAX, ret);
+    take_from(lane->a, &lane->keepalives, KEEPALIVES_MAX, ret);
     take_from(lane->a, &lane->others, IL__COMMIT_OPS, ret);
-    take_from(lane->a, &lane->signs, IL__COMMIT_OPS, ret);
+    take_from(lane->a, &lane->keepalives, IL__COMMIT_OPS, ret);
 }
 
 /* ---- a batch --------------------------------------------------------------------------------- */
@@ -247,7 +247,7 @@ piece_done(struct il__async *a, struct il__call *call, size_t n, il_status st, c
             call->n_done = call->n;
         }
     }
-    il__pool_change(call->pool, n_taken, n_bytes);
+    il__result_budget_change(call->budget, n_taken, n_bytes);
     call->n_held += n_bytes - n_taken;
 }
 

@@ -36,7 +36,7 @@ enum request_state {
 struct il__exec_request {
     il_op *const            *ops;
     size_t                   n, n_done;
-    bool                     is_sign; /* only renewals and heartbeats */
+    bool                     is_keepalive; /* only renewals and heartbeats */
     struct il__exec_request *next;
     il_error                *reterr;
     il_status                status;
@@ -46,15 +46,15 @@ struct il__exec_request {
 };
 
 void
-il__exec_init(struct il__exec *x, struct il__store *store, il__exec_applied_fn *applied,
-              void *cookie)
+il__group_commit_init(struct il__exec *x, struct il__store *store, il__exec_applied_fn *applied,
+                      void *cookie)
 {
     *x = (struct il__exec){ .store = store, .applied = applied, .cookie = cookie };
     il__mutex_init(&x->mutex, IL__MUTEX_exec);
 }
 
 void
-il__exec_release(struct il__exec *x)
+il__group_commit_release(struct il__exec *x)
 {
     CHECK(!x->leading && x->head == NULL);
     il__mutex_destroy(&x->mutex);
@@ -68,10 +68,10 @@ futex_wait(_Atomic uint32_t *word, uint32_t seen)
 }
 
 static void
-futex_wake(_Atomic uint32_t *word, int n)
+futex_wake_all(_Atomic uint32_t *word)
 {
     atomic_fetch_add(word, 1);
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 /* Hand over the lead to the head of the queue, if any. */
@@ -87,7 +87,7 @@ pass_lead(struct il__exec *x)
     } else {
         /* Its owner cannot continue before we release the mutex, so `next` stays valid here. */
         atomic_store(&next->state, LEADS);
-        futex_wake(next->head ? &x->lead[next->batch % 2] : &x->done[next->batch % 2], INT32_MAX);
+        futex_wake_all(next->head ? &x->lead[next->batch % 2] : &x->done[next->batch % 2]);
     }
     il__mutex_unlock(&x->mutex);
 }
@@ -98,9 +98,9 @@ place_of(struct il__exec *x, const struct il__exec_request *r)
 {
     struct il__exec_request **at = &x->head;
 
-    if (!r->is_sign)
+    if (!r->is_keepalive)
         return x->head != NULL ? &x->tail->next : at;
-    while (*at != NULL && (*at)->is_sign)
+    while (*at != NULL && (*at)->is_keepalive)
         at = &(*at)->next;
     return at;
 }
@@ -130,10 +130,10 @@ enqueue(struct il__exec *x, struct il__exec_request *r)
 static void
 put_back(struct il__exec *x, struct il__exec_request *first, struct il__exec_request *last)
 {
-    static const struct il__exec_request sign = { .is_sign = true };
+    static const struct il__exec_request keepalive = { .is_keepalive = true };
 
     il__mutex_lock(&x->mutex);
-    struct il__exec_request **at = place_of(x, &sign);
+    struct il__exec_request **at = place_of(x, &keepalive);
     last->next                   = *at;
     *at                          = first;
     if (last->next == NULL)
@@ -240,9 +240,9 @@ do_batch(struct il__exec *x, struct il__exec_request *first, size_t n_ops,
     }
     for (unsigned i = 0; i < 2; i++) {
         if (on_done[i])
-            futex_wake(&x->done[i], INT32_MAX);
+            futex_wake_all(&x->done[i]);
         if (on_lead[i])
-            futex_wake(&x->lead[i], INT32_MAX);
+            futex_wake_all(&x->lead[i]);
     }
 }
 
@@ -261,20 +261,21 @@ lead(struct il__exec *x, const struct il__exec_request *self)
 }
 
 static bool
-are_signs(il_op *const *ops, size_t n)
+are_keepalives(il_op *const *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!il__op_is_sign(ops[i]->type))
+        if (!il__op_is_keepalive(ops[i]->type))
             return false;
     }
     return true;
 }
 
 il_status
-il__exec_apply(struct il__exec *x, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
+il__group_commit_apply(struct il__exec *x, il_op *const *ops, size_t n, size_t *ret_done,
+                       il_error *reterr)
 {
     struct il__exec_request self = {
-        .ops = ops, .n = n, .is_sign = are_signs(ops, n), .reterr = reterr
+        .ops = ops, .n = n, .is_keepalive = are_keepalives(ops, n), .reterr = reterr
     };
 
     CHECK(n > 0 && n <= IL__COMMIT_OPS);

@@ -36,15 +36,15 @@ struct il__exec {
     _Atomic uint32_t lead[2]; /* the same for the head of the queue, which is woken alone */
 };
 
-void il__exec_init(struct il__exec *x, struct il__store *store, il__exec_applied_fn *applied,
-                   void *cookie);
-void il__exec_release(struct il__exec *x);
+void il__group_commit_init(struct il__exec *x, struct il__store *store,
+                           il__exec_applied_fn *applied, void *cookie);
+void il__group_commit_release(struct il__exec *x);
 
 /*
  * Apply the first of n prepared ops, n <= IL__COMMIT_OPS, together with those of other callers.
  * Like il__store_apply() it applies at least one; *ret_done is the number. Blocks.
  */
-il_status il__exec_apply(struct il__exec *x, il_op *const *ops, size_t n, size_t *ret_done,
-                         il_error *reterr) MUST_USE;
+il_status il__group_commit_apply(struct il__exec *x, il_op *const *ops, size_t n, size_t *ret_done,
+                                 il_error *reterr) MUST_USE;
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "config/config.h"
 #include "core/op.h"
-#include "runtime/piece.h"
+#include "runtime/batch_split.h"
 
 #define CALLERS_PER_LANE 48
 
@@ -69,7 +69,7 @@ tenant_of(const struct il__store *store, const il_open_opts *opts)
 }
 
 void
-il__own_process(void)
+il__configure_process(void)
 {
     il__store_sqlite_uncounted();
 }
@@ -100,7 +100,7 @@ il__handle_new(struct il__store *store, const il_open_opts *opts, il **ret, il_e
     h->sweeps       = opts == NULL || (opts->flags & IL_OPEN_NO_SWEEP) == 0;
     h->n_execs      = MAX(MIN(store->ops->n_lanes, IL__LANES_MAX), 1);
     for (unsigned i = 0; i < h->n_execs; i++)
-        il__exec_init(&h->execs[i], store, count_batch, h);
+        il__group_commit_init(&h->execs[i], store, count_batch, h);
     il__mutex_init(&h->mutex, IL__MUTEX_handle);
     il__cond_init(&h->unpinned);
     h->watch_fd = -1;
@@ -114,7 +114,7 @@ static il_status
 check_open(const il_open_opts *opts, il **ret, il_error *reterr)
 {
     if (ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "nowhere to store the handle");
+        return il__error_set(reterr, IL_INVAL, "ret must not be NULL");
     if (opts == NULL)
         return IL_OK;
     if (opts->struct_size != sizeof *opts)
@@ -123,11 +123,11 @@ check_open(const il_open_opts *opts, il **ret, il_error *reterr)
     if (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->timeout_ms < 0)
-        return il__error_set(reterr, IL_INVAL, "the timeout is negative");
+        return il__error_set(reterr, IL_INVAL, "timeout_ms must not be negative");
     for (size_t i = 0; i < opts->n_ranks; i++) {
         if (opts->ranks == NULL || il_check_key(opts->ranks[i], NULL) != IL_OK ||
             strchr(opts->ranks[i], ':') != NULL)
-            return il__error_set(reterr, IL_INVAL, "rank %zu is not the name of a class", i + 1);
+            return il__error_set(reterr, IL_INVAL, "rank %zu is not a valid class name", i + 1);
     }
     return IL_OK;
 }
@@ -179,7 +179,7 @@ il_close(il *h)
     CHECK(h->sleepers == NULL);
     il__keeper_stop(h);
     for (unsigned i = 0; i < h->n_execs; i++)
-        il__exec_release(&h->execs[i]);
+        il__group_commit_release(&h->execs[i]);
     il__store_free(h->store);
     il__mutex_destroy(&h->mutex);
     CHECK(pthread_cond_destroy(&h->unpinned) == 0);
@@ -206,7 +206,7 @@ prepare(il *h, il_op *ops, il_op **ptrs, size_t n)
 }
 
 bool
-il__op_may_stand(il_op_type type)
+il__op_may_block_on_tx(il_op_type type)
 {
     return il__op_family(type) == IL__FAMILY_QUEUE && type != IL_OP_JOB_HEARTBEAT;
 }
@@ -224,12 +224,12 @@ il__op_may_stand(il_op_type type)
  * together to keep their order.
  */
 unsigned
-il__lane_of(const il *h, const il_op *first, size_t n, bool may_stand, unsigned n_callers)
+il__lane_of(const il *h, const il_op *first, size_t n, bool may_block, unsigned n_callers)
 {
     unsigned    n_half  = MAX(h->n_execs / 2, 1);
     unsigned    n_short = MAX(n_half - 1, 1);
     unsigned    n_lanes = MIN(1 + n_callers / CALLERS_PER_LANE, n_short);
-    unsigned    i_first = may_stand ? h->n_execs - n_half : 0;
+    unsigned    i_first = may_block ? h->n_execs - n_half : 0;
     const char *name    = first->key;
 
 #ifdef IL_MUTANT_long_calls_anywhere
@@ -247,22 +247,22 @@ il__lane_of(const il *h, const il_op *first, size_t n, bool may_stand, unsigned 
 static struct il__exec *
 exec_of(il *h, il_op *const *ops, size_t n, unsigned n_applying)
 {
-    bool may_stand = false;
+    bool may_block = false;
 
     if (il__op_refused(ops[0]))
         return &h->execs[0];
-    for (size_t i = 0; i < n && !may_stand; i++)
-        may_stand = il__op_may_stand(ops[i]->type);
-    return &h->execs[il__lane_of(h, ops[0], n, may_stand, n_applying)];
+    for (size_t i = 0; i < n && !may_block; i++)
+        may_block = il__op_may_block_on_tx(ops[i]->type);
+    return &h->execs[il__lane_of(h, ops[0], n, may_block, n_applying)];
 }
 
 static il_status
 execute(il *h, il_op *const *ops, size_t n, size_t *ret_done, il_error *reterr)
 {
     if (h->n_execs == 1)
-        return il__exec_apply(&h->execs[0], ops, n, ret_done, reterr);
+        return il__group_commit_apply(&h->execs[0], ops, n, ret_done, reterr);
     unsigned  n_applying = atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
-    il_status st         = il__exec_apply(exec_of(h, ops, n, n_applying), ops, n, ret_done, reterr);
+    il_status st = il__group_commit_apply(exec_of(h, ops, n, n_applying), ops, n, ret_done, reterr);
     atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
     return st;
 }
@@ -272,7 +272,7 @@ il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, size_t *ret_
                  il_error *reterr)
 {
     atomic_fetch_add_explicit(&h->n_applying, 1, memory_order_relaxed);
-    il_status st = il__exec_apply(&h->execs[lane], ops, n, ret_done, reterr);
+    il_status st = il__group_commit_apply(&h->execs[lane], ops, n, ret_done, reterr);
     atomic_fetch_sub_explicit(&h->n_applying, 1, memory_order_relaxed);
     return st;
 }
@@ -363,7 +363,7 @@ il_apply(il *h, il_op *ops, size_t n, il_error *reterr)
     il_op *one = ops;
 
     if (h == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle given");
+        return il__error_set(reterr, IL_INVAL, "h must not be NULL");
     if (ops == NULL || n == 0 || n > IL_BATCH_OPS_MAX)
         return il__error_set(reterr, IL_INVAL, "a batch needs 1..%d operations, not %zu",
                              IL_BATCH_OPS_MAX, n);
@@ -496,7 +496,7 @@ il_status
 il_get(il *h, const char *key, il_op *op, il_error *reterr)
 {
     if (op == NULL)
-        return il__error_set(reterr, IL_INVAL, "nowhere to store the result");
+        return il__error_set(reterr, IL_INVAL, "op must not be NULL");
     *op = (il_op){ .type = IL_OP_GET, .key = key };
     return il__apply_one(h, op, reterr);
 }
@@ -506,7 +506,7 @@ il_list(il *h, const char *prefix, const char *cursor, uint32_t limit, uint32_t 
         il_error *reterr)
 {
     if (op == NULL)
-        return il__error_set(reterr, IL_INVAL, "nowhere to store the result");
+        return il__error_set(reterr, IL_INVAL, "op must not be NULL");
     *op         = (il_op){ .type = IL_OP_LIST, .flags = flags };
     op->in.list = (il_list_in){ .prefix = prefix, .cursor = cursor, .limit = limit };
     return il__apply_one(h, op, reterr);

@@ -1,18 +1,24 @@
 /*
- * handle.h: the struct behind `il`: a store, the executor in front of it, and the keeper that
- * renews leases.
+ * handle.h: the struct behind `il`: a store, the executor in front of it, and the keeper, the
+ * threads that keep leases.
  *
- *   handle.c        open, close, apply, and the calls that are one op each
- *   piece.c         splits batches into pieces that the store executes at once
- *   group_commit.c  the executor: one commit for all waiting calls
- *   wait.c          sleeps until an op should be repeated
- *   lease.c         il_acquire() and il_lease
- *   run.c, once.c, job.c, build.c   the other op families; an il_lease inside each object keeps it
- *   tx.c, advisory.c   the caller's own transactions; PostgreSQL advisory locks
- *   async.c         the same for callers that must not block; see async_internal.h
- *   fair.c, pool.c  shared by the tenants of a server: a fair queue, the memory of results
- *   keeper.c        three threads: renewal, sweeps, the watchdog
- *   metrics.c       counters
+ *   handle.c                       open, close, apply, and the calls that are one op each
+ *   batch_split.c                  splits batches into pieces that the store executes at once
+ *   group_commit.c                 the executor: one commit for all waiting calls
+ *   wait.c                         sleeps until an op should be repeated
+ *   lease.c                        il_acquire() and il_lease
+ *   run.c, once.c, job.c, cache.c  the other op families; an il_lease inside each object keeps it
+ *   caller_tx.c                    the caller's own transactions
+ *   advisory.c                     PostgreSQL advisory locks
+ *   async.c                        the same for callers that must not block; see async_internal.h
+ *   announce.c                     messages between the handles of a store
+ *   fair.c                         a fair queue of tenants
+ *   result_budget.c                the memory of results
+ *   keeper.c                       what becomes of a lease; starts the next three, its threads
+ *   renewer.c                      renews them
+ *   sweeper.c                      sweeps
+ *   watchdog.c                     compares local deadlines with the clock, and notifies holders
+ *   metrics.c                      counters
  */
 #ifndef IL_RUNTIME_HANDLE_H
 #define IL_RUNTIME_HANDLE_H
@@ -22,6 +28,7 @@
 #include "base/mutex.h"
 #include "runtime/group_commit.h"
 #include "runtime/metrics.h"
+#include "store/partial_index.h"
 #include "store/store.h"
 
 enum il__metric {
@@ -56,14 +63,14 @@ struct il {
     struct il__sleeper *sleepers;
     struct il_lease    *leases;   /* leases that are renewed or watched */
     pthread_cond_t      unpinned; /* a lease is no longer used by a keeper thread */
-    pthread_t           keeper, sweeper, watchdog;
-    bool                keeper_started, sweeper_started, watchdog_started;
+    pthread_t           renewer, sweeper, watchdog;
+    bool                renewer_started, sweeper_started, watchdog_started;
     bool                closing;
     pthread_cond_t      stopped;    /* signalled when closing is set, for the sweeper, if started */
-    uint32_t            break_seen; /* the board's word for breaks, as last seen by the keeper */
-    int64_t             keeper_wakes_ns; /* when the keeper checks next */
-    _Atomic uint32_t    keeper_word;     /* bumped to make it check now */
-    int                 watch_fd;        /* eventfd: makes the watchdog check now */
+    uint32_t            break_seen; /* the board's word for breaks, as last seen by the renewer */
+    int64_t             renewer_wakes_ns; /* when the renewer checks next */
+    _Atomic uint32_t    renewer_word;     /* bumped to make it check now */
+    int                 watch_fd;         /* eventfd: makes the watchdog check now */
 };
 
 /*
@@ -95,7 +102,7 @@ struct il_lease {
     uint64_t                     fence;
     int64_t                      ttl_ms;
     int64_t                      stop_ms;
-    bool                         renewed; /* by the keeper */
+    bool                         renewed; /* by the renewer */
     int                          fd;      /* eventfd: readable once lost */
     atomic_int                   status;  /* IL_OK, IL_LOST, IL_NOT_HELD */
     _Atomic int64_t              deadline_ns;
@@ -113,7 +120,7 @@ struct il_lease {
 
 /* For our own programs, before their first handle: change settings of libraries that apply to the
  * whole process, which is not for a library to decide. */
-void il__own_process(void);
+void il__configure_process(void);
 
 /* Create a handle on a store, which it owns from then on (on IL_OK only). il_open() does this for a
  * URL. */
@@ -197,9 +204,9 @@ void il__ops_done(il *h, il_op *ops, size_t n, il_status st);
 il_status il__ops_apply_on(il *h, unsigned lane, il_op *const *ops, size_t n, size_t *ret_done,
                            il_error *reterr) MUST_USE;
 /* May an op of this type have to wait for a caller's own transaction? */
-bool il__op_may_stand(il_op_type type);
+bool il__op_may_block_on_tx(il_op_type type);
 /* The executor for a call of n ops with this first one, while n_callers are in executors. */
-unsigned il__lane_of(const il *h, const il_op *first, size_t n, bool may_stand, unsigned n_callers);
+unsigned il__lane_of(const il *h, const il_op *first, size_t n, bool may_block, unsigned n_callers);
 
 /* wait.c: can this op, as answered, be waited for? And how long at most without a wake-up. */
 bool    il__wait_can(const il_op *op);
@@ -237,7 +244,7 @@ void il__lease_answered(il_lease *lease, il_status st, const il_op *op);
 /*
  * lease.c: the lease inside an object of a family. init: names are copied; false if out of memory
  * or descriptors, but release must be called all the same. Keep: the store has granted it; from now
- * on the keeper renews it, until the object is ended. On failure it is not kept, and the caller
+ * on the renewer renews it, until the object is ended. On failure it is not kept, and the caller
  * gives it back.
  */
 bool      il__lease_init(il_lease *lease, il *h, const struct il__lease_kind *kind, const char *key,

@@ -258,7 +258,7 @@ il_claim(il *h, const char *queue, const il_claim_opts *opts, il_job **ret, size
     if (opts == NULL)
         opts = &defaults;
     if (h == NULL || ret == NULL || ret_n == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the jobs");
+        return il__error_set(reterr, IL_INVAL, "h, ret and ret_n must not be NULL");
     if (check_claim_opts(opts, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->worker == NULL && il_uuid(made) != IL_OK)

@@ -1,5 +1,5 @@
 /*
- * lease.c: il_acquire() and operations on the lease it returns. Renewal is in keeper.c.
+ * lease.c: il_acquire() and operations on the lease it returns. Renewal is in renewer.c.
  */
 #include <inttypes.h>
 #include <sys/eventfd.h>
@@ -251,7 +251,7 @@ il_acquire(il *h, const char *key, const il_acquire_opts *opts, il_lease **ret, 
     if (opts == NULL)
         opts = &defaults;
     if (h == NULL || ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle, or nowhere to store the lease");
+        return il__error_set(reterr, IL_INVAL, "the handle and ret must not be NULL");
     if (check_acquire_opts(opts, reterr) != IL_OK || il_check_key(key, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->holder == NULL && il_uuid(made) != IL_OK)

@@ -48,7 +48,7 @@ once_extended(const il_lease *lease, const il_op *op)
 static const struct il__lease_kind once_kind = {
     .renewal   = begin_op,
     .extended  = once_extended,
-    .lost_text = "the claim of the key has expired",
+    .lost_text = "the claim of the idempotency key has expired",
 };
 
 void
@@ -108,8 +108,9 @@ check_once_opts(const char *key, const il_once_opts *opts, il_error *reterr)
         return il__error_set(reterr, IL_INVAL, "no key given");
     if (opts->fingerprint_bytes > IL_FINGERPRINT_BYTES_MAX ||
         (opts->fingerprint == NULL && opts->fingerprint_bytes > 0))
-        return il__error_set(reterr, IL_INVAL, "'%s': a fingerprint is 0..%d bytes long, not %zu",
-                             key, IL_FINGERPRINT_BYTES_MAX, opts->fingerprint_bytes);
+        return il__error_set(reterr, IL_INVAL,
+                             "'%s': the fingerprint must have 0..%d bytes, not %zu", key,
+                             IL_FINGERPRINT_BYTES_MAX, opts->fingerprint_bytes);
     return il__check_wait(opts->wait_ms, reterr);
 }
 
@@ -126,8 +127,7 @@ il_once_begin(il *h, const char *key, const il_once_opts *opts, il_once **ret, i
     if (op != NULL)
         *op = (il_op){ .type = IL_OP_ONCE_BEGIN };
     if (h == NULL || ret == NULL || op == NULL)
-        return il__error_set(reterr, IL_INVAL,
-                             "no handle, or nowhere to store the claim or the response");
+        return il__error_set(reterr, IL_INVAL, "h, ret and op must not be NULL");
     if (check_once_opts(key, opts, reterr) != IL_OK)
         return IL_INVAL;
     if (il_uuid(attempt) != IL_OK)

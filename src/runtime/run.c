@@ -228,7 +228,7 @@ check_run_opts(il *h, const char *key, const il_run_opts *opts, il_error *reterr
         return il__error_set(reterr, IL_INVAL,
                              "il_run_opts was not initialized with IL_RUN_OPTS_INIT");
     if (h == NULL)
-        return il__error_set(reterr, IL_INVAL, "no handle given");
+        return il__error_set(reterr, IL_INVAL, "h must not be NULL");
     if (il_check_key(key, reterr) != IL_OK || il__check_wait(opts->wait_ms, reterr) != IL_OK ||
         (opts->tenant != NULL && il_check_tenant(opts->tenant, reterr) != IL_OK))
         return IL_INVAL;
@@ -249,7 +249,7 @@ il_run_start(il *h, const char *key, const il_run_opts *opts, il_run **ret, il_o
     if (op != NULL)
         *op = (il_op){ .type = IL_OP_RUN_START };
     if (ret == NULL)
-        return il__error_set(reterr, IL_INVAL, "nowhere to store the run");
+        return il__error_set(reterr, IL_INVAL, "ret must not be NULL");
     if (check_run_opts(h, key, opts, reterr) != IL_OK)
         return IL_INVAL;
     if (opts->id == NULL && il_uuid(made) != IL_OK)
@@ -381,7 +381,7 @@ il_status
 il_run_get(il *h, const char *id, il_op *op, il_error *reterr)
 {
     if (op == NULL)
-        return il__error_set(reterr, IL_INVAL, "nowhere to store the result");
+        return il__error_set(reterr, IL_INVAL, "op must not be NULL");
     *op           = (il_op){ .type = IL_OP_RUN_GET };
     op->in.run.id = id;
     return il__apply_one(h, op, reterr);

@@ -38,6 +38,19 @@ struct name {
         "FLAG_" #name, IL_##name \
     }
 
+/* Totals of a queue as PostgreSQL stores them, followed by its corrections for the number of
+ * jobs in each state (depth_add()). */
+enum total {
+    TOTAL_NONE,
+#define X(name, total) TOTAL_##name,
+#include "core/totals.def"
+#undef X
+    DEPTH_SCHEDULED,
+    DEPTH_RUNNING,
+    DEPTH_LIVE,
+    DEPTH_FAILED,
+};
+
 static const struct name names[] = {
 #define X(name, num, wire, http, exit_status, retry, text) { "STATUS_" #name, num },
     IL_STATUS_MAP(X)
@@ -50,13 +63,11 @@ static const struct name names[] = {
     PUBLIC(MODE_SHARED),
     PUBLIC(MODE_PERMIT),
 
-    PUBLIC(LEASE_NONE),
     PUBLIC(LEASE_WAITING),
     PUBLIC(LEASE_OFFERED),
     PUBLIC(LEASE_HELD),
     PUBLIC(LEASE_CLOSING),
     PUBLIC(LEASE_RELEASED),
-    PUBLIC(LEASE_EXPIRED),
     PUBLIC(LEASE_BROKEN),
 
     PUBLIC(EVENT_EXPIRED),
@@ -99,6 +110,19 @@ static const struct name names[] = {
     INNER(LAST_EXPIRED),
     INNER(LAST_CANCELLED),
 
+    INNER(JOB_FLAG_CANCELLED),
+    INNER(JOB_FLAG_SILENT),
+    INNER(JOB_FLAG_SEALED),
+
+#define X(name, total) { "TOTAL_" #name, TOTAL_##name },
+#include "core/totals.def"
+#undef X
+    { "DEPTH_SCHEDULED", DEPTH_SCHEDULED },
+    { "DEPTH_RUNNING", DEPTH_RUNNING },
+    { "DEPTH_LIVE", DEPTH_LIVE },
+    { "DEPTH_FAILED", DEPTH_FAILED },
+    { "TOTALS", DEPTH_FAILED },
+
     INNER(LANE_CLAIMED),
     INNER(LANE_SCHEDULED),
     INNER(LANE_READY),
@@ -108,6 +132,8 @@ static const struct name names[] = {
 
     PUBLIC(STRATEGY_PESSIMISTIC),
     PUBLIC(STRATEGY_OPTIMISTIC),
+
+    PUBLIC(MISSED_SKIP),
 
     INNER(ONCE_RUNNING),
     INNER(ONCE_DONE),
@@ -164,19 +190,38 @@ static const struct name names[] = {
     PUBLIC(OUT_OPTIMISTIC),
 
     /* limits */
+    PUBLIC(ATTEMPTS_MAX),
+    PUBLIC(BLOB_BYTES_MAX),
+    PUBLIC(CLAIM_JOBS_MAX),
     PUBLIC(COUNT_MAX),
+    PUBLIC(DELAY_MS_MAX),
+    PUBLIC(HOLDER_BYTES_MAX),
+    PUBLIC(ID_BYTES_MAX),
+    PUBLIC(KEY_BYTES_MAX),
     PUBLIC(LOG_BYTES_MAX),
+    PUBLIC(META_BYTES_MAX),
+    PUBLIC(PERMITS_MAX),
+    PUBLIC(PLACE_BYTES_MAX),
+    PUBLIC(PRIORITY_MAX),
+    PUBLIC(QUEUE_BYTES_MAX),
+    PUBLIC(TENANT_BYTES_MAX),
+    PUBLIC(TEXT_BYTES_MAX),
+    PUBLIC(TTL_MS_MAX),
+    PUBLIC(TTL_MS_MIN),
     INNER(CACHE_KEEP_MS),
     INNER(ENDED_KEEP_MS),
     INNER(ENDED_MAX),
     INNER(JOB_BYTES),
+    INNER(LOG_PIECE_BYTES),
     INNER(LOG_READ_BYTES),
     INNER(LOOK_MAX),
     INNER(OFFER_MS),
     INNER(ORDER_EDGES_MAX),
+    INNER(ORDER_HOLDS_MAX),
     INNER(PROMOTE_MAX),
     INNER(RECOVER_MAX),
     INNER(TICKS_MAX),
+    INNER(TIME_MS_MAX),
     INNER(WAITER_DROP_MS),
     INNER(WAIT_MS_MAX),
     INNER(WORKER_SEEN_MS),

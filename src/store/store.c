@@ -186,7 +186,7 @@ il__store_create_for(const char *url, const il_open_opts *opts, const char *grou
         return st;
     CHECK(engine != NULL);
     if (engine->open != il__store_sqlite_open)
-        return il__error_set(reterr, IL_INVAL, "only a sqlite: store can be for a group");
+        return il__error_set(reterr, IL_INVAL, "--group needs a sqlite: store");
     st = il__store_sqlite_create_for(path, group, reterr);
     if (st == IL_OK)
         st = engine->open(&o, &store, reterr);
@@ -281,7 +281,8 @@ il__store_report(struct il__store *s, const char *table, il__report_fn *each, vo
     if (s->ops->report != NULL)
         return s->ops->report(s, table, each, cookie, reterr);
     if (table != NULL)
-        return il__error_set(reterr, IL_INVAL, "a %s: store has no tables of your own",
+        return il__error_set(reterr, IL_INVAL,
+                             "a %s: store has no user tables to check; use --connection",
                              s->ops->name);
     return IL_OK;
 }
@@ -290,7 +291,7 @@ il_status
 il__store_request(struct il__store *s, struct il__request *r, il_error *reterr)
 {
     if (s->ops->request == NULL)
-        return il__error_set(reterr, IL_INVAL, "a %s: store is not behind a server", s->ops->name);
+        return il__error_set(reterr, IL_INVAL, "this request needs a server; use --server");
     return s->ops->request(s, r, reterr);
 }
 

@@ -185,7 +185,7 @@ bool    il__store_overdue(struct il__store *s);
 int64_t il__store_attend(struct il__store *s);
 void    il__store_announce(struct il__store *s, const char *text);
 
-/* check.c: the postconditions of an executed op. */
+/* postconditions.c: the postconditions of an executed op. */
 void il__store_check_result(const il_op *op);
 
 /* What `interlock doctor` shows. */

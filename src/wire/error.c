@@ -1,5 +1,5 @@
 /*
- * error.c: error codes and their statuses; error answers. The server's side is src/http/refuse.c.
+ * error.c: error codes and their statuses; error answers. The server's side is src/http/op_error.c.
  */
 #include "wire/error.h"
 
@@ -88,8 +88,8 @@ il__wire_error_set(const struct wire_error *e, const char *prefix, const char *h
     if (reterr == NULL)
         return e->status;
     if (e->code == NULL && e->message == NULL)
-        il__error_set(reterr, e->status, "%s: replied %ld without an error code%s", prefix, e->http,
-                      hint);
+        il__error_set(reterr, e->status, "%s: HTTP status %ld without an error code%s", prefix,
+                      e->http, hint);
     else
         il__error_set(reterr, e->status, "%s: %.40s%s%s%s", prefix, coded ? e->code : "",
                       coded ? ": " : "", message, hint);

@@ -172,7 +172,7 @@ take_objects(struct wire_parser *p, const struct wire_field *f, const json_t *va
     if (!json_is_array(value))
         return refuse_type(p, f, "an array", value);
     if (f->max > 0 && n > (size_t)f->max)
-        return il__value_refuse(p, f, "has %zu elements, more than %" PRId64, n, f->max);
+        return il__value_refuse(p, f, "must have at most %" PRId64 " elements, not %zu", f->max, n);
     CHECK(bytes > 0);
     char *items = n > 0 ? il__arena_alloc(p->mem, n * bytes) : NULL;
     if (n > 0 && items == NULL)
@@ -228,7 +228,7 @@ take_texts(struct wire_parser *p, const struct wire_field *f, const json_t *valu
     if (!json_is_array(value))
         return refuse_type(p, f, "an array of strings", value);
     if (f->max > 0 && n > (size_t)f->max)
-        return il__value_refuse(p, f, "has %zu elements, more than %" PRId64, n, f->max);
+        return il__value_refuse(p, f, "must have at most %" PRId64 " elements, not %zu", f->max, n);
     if (n > 0 && texts == NULL)
         return il__value_no_memory(p);
     for (size_t i = 0; i < n; i++) {

@@ -182,8 +182,8 @@ il__wire_put_bool(struct il__buf *b, const char *name, bool value)
     il__buf_adds(b, value ? "true," : "false,");
 }
 
-void
-il__wire_put_decimal(struct il__buf *b, const char *name, int64_t scaled, unsigned digits)
+static void
+put_scaled(struct il__buf *b, const char *name, int64_t scaled, unsigned digits)
 {
     char text[IL__DECIMAL_TEXT_BYTES];
 
@@ -303,7 +303,7 @@ put_decimal(struct il__buf *b, const struct wire_field *f, const void *from)
     int64_t scaled = il__wire_number(f, from);
 
     if (il__wire_is_set(f, from) || (scaled == 0 && (f->flags & WIRE_NOT_NULL) != 0))
-        il__wire_put_decimal(b, f->name, scaled, f->digits);
+        put_scaled(b, f->name, scaled, f->digits);
     else
         put_nothing(b, f);
 }
@@ -523,10 +523,10 @@ il__wire_print(struct il__buf *b, const struct wire_object *o, const void *from,
 
 void
 il__wire_print_page(struct il__buf *b, const struct wire_object *o, const void *items,
-                    size_t item_bytes, size_t n, const char *next, unsigned flags)
+                    size_t item_bytes, size_t n, const char *next)
 {
     il__buf_addc(b, '{');
-    il__wire_put_objects(b, "items", o, items, item_bytes, n, flags);
+    il__wire_put_objects(b, "items", o, items, item_bytes, n, 0);
     il__wire_put_text(b, "next", next);
     il__wire_close(b);
 }

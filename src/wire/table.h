@@ -54,12 +54,9 @@
     }
 
 /* The names of enums, in their order. */
-extern const char *const il__wire_modes[], *const il__wire_lease_states[],
-                                               *const                     il__wire_event_kinds[],
-                                                   *const                 il__wire_run_states[],
-                                                       *const             il__wire_policies[],
-                                                           *const         il__wire_job_states[],
-                                                               *const     il__wire_strategies[],
-                                                                   *const il__wire_missed[];
+extern const char *const il__wire_modes[],
+    *const il__wire_run_states[], *const il__wire_policies[], *const il__wire_job_states[],
+                                                                  *const     il__wire_strategies[],
+                                                                      *const il__wire_missed[];
 
 #endif

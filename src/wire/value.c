@@ -62,9 +62,9 @@ il__value_number(struct wire_parser *p, const struct wire_field *f, int64_t numb
 
     number_limits(f, &min, &max);
     if (number < min)
-        return il__value_refuse(p, f, "%" PRId64 " is below %" PRId64, number, min);
+        return il__value_refuse(p, f, "must be at least %" PRId64 ", not %" PRId64, min, number);
     if (number > max)
-        return il__value_refuse(p, f, "%" PRId64 " is above %" PRId64, number, max);
+        return il__value_refuse(p, f, "must be at most %" PRId64 ", not %" PRId64, max, number);
     il__wire_set_number(f, into, number);
     if (f->kind == WIRE_UINT64 && f->bit != 0) {
         uint32_t word = il__wire_word(into, f->offset2) | f->bit;
@@ -97,11 +97,11 @@ il__value_decimal(struct wire_parser *p, const struct wire_field *f, const char 
         return il__value_refuse(p, f, "'%.40s' is not a number", text);
     }
     if (number < min || (beyond && text[0] == '-'))
-        return il__value_refuse(p, f, "%.40s is below %s", text,
-                                il__decimal_text(min, f->digits, limit));
+        return il__value_refuse(p, f, "must be at least %s, not %.40s",
+                                il__decimal_text(min, f->digits, limit), text);
     if (number > max || beyond)
-        return il__value_refuse(p, f, "%.40s is above %s", text,
-                                il__decimal_text(max, f->digits, limit));
+        return il__value_refuse(p, f, "must be at most %s, not %.40s",
+                                il__decimal_text(max, f->digits, limit), text);
     il__wire_set_number(f, into, number);
     return IL_OK;
 }
@@ -111,11 +111,13 @@ il__value_text(struct wire_parser *p, const struct wire_field *f, const char *te
                void *into)
 {
     if (f->max > 0 && n_bytes > (size_t)f->max)
-        return il__value_refuse(p, f, "has %zu bytes, more than %" PRId64, n_bytes, f->max);
+        return il__value_refuse(p, f, "must have at most %" PRId64 " bytes, not %zu", f->max,
+                                n_bytes);
     if (n_bytes < (size_t)f->min)
         return n_bytes == 0
-                   ? il__value_refuse(p, f, "it is empty")
-                   : il__value_refuse(p, f, "has %zu bytes, fewer than %" PRId64, n_bytes, f->min);
+                   ? il__value_refuse(p, f, "must not be empty")
+                   : il__value_refuse(p, f, "must have at least %" PRId64 " bytes, not %zu", f->min,
+                                      n_bytes);
     if (p->copy) {
         char *copy = il__arena_alloc(p->mem, n_bytes + 1);
         if (copy == NULL)
@@ -133,7 +135,8 @@ il__value_bytes(struct wire_parser *p, const struct wire_field *f, const char *d
                 void *into)
 {
     if (f->max > 0 && n_bytes > (size_t)f->max)
-        return il__value_refuse(p, f, "has %zu bytes, more than %" PRId64, n_bytes, f->max);
+        return il__value_refuse(p, f, "must have at most %" PRId64 " bytes, not %zu", f->max,
+                                n_bytes);
     memcpy((char *)into + f->offset, &data, sizeof data);
     memcpy((char *)into + f->offset2, &n_bytes, sizeof n_bytes);
     return IL_OK;
@@ -227,7 +230,7 @@ il__value_time(struct wire_parser *p, const struct wire_field *f, const char *te
                                 text);
     /* An answer may contain any time; in an input 0 would mean "none". */
     if (!p->answer && wall_ms < 1)
-        return il__value_refuse(p, f, "'%.40s' is not after 1970", text);
+        return il__value_refuse(p, f, "'%.40s' must be after 1970-01-01", text);
     if (f->max != 0 && (wall_ms < f->min || wall_ms > f->max))
         return il__value_refuse(p, f, "'%.40s' is too far in the future", text);
     il__wire_set_number(f, into, wall_ms);

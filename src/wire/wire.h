@@ -7,6 +7,21 @@
  * milliseconds (`…_at`), durations are integers (`…_ms`), fences and tokens are numbers; a missing
  * value is null. Unknown fields, wrong types and numbers out of range are refused, and the message
  * names the field and the reason.
+ *
+ *   objects.c      tables of what the server returns: leases, runs, jobs, queues, schedules,
+ *                  results
+ *   inputs.c       tables of the inputs of each op
+ *   op.c           whole ops: elements of a batch and their results
+ *   error.c        error codes and error answers
+ *   why.c          why a key is not free
+ *   parse.c        parses JSON into structs by their tables
+ *   parse_query.c  the same for the fields of a query string
+ *   value.c        single values: checks and stores them
+ *   print.c        prints structs as JSON by their tables
+ *   schema.c       JSON schemas of the tables
+ *   json_parse.c   parses JSON text strictly
+ *   lex.c          its tokens
+ *   json_print.c   prints JSON values
  */
 #ifndef IL_WIRE_WIRE_H
 #define IL_WIRE_WIRE_H
@@ -95,7 +110,7 @@ struct wire_object {
     unsigned flags; /* enum wire_object_flags */
 };
 
-/* ---- tables (inputs.c, items.c) -------------------------------------------------------------- */
+/* ---- tables (inputs.c, objects.c) ------------------------------------------------------------ */
 
 /*
  * The fields of each op's inputs, by op type, as POST /api/v1/batch accepts them (besides "op");
@@ -138,14 +153,13 @@ const struct wire_object *il__wire_result(il_op_type type, uint32_t flags);
 #define WIRE_DEPTH_MAX 32
 #define WIRE_VALUES_MAX 262144 /* in one text: each costs a hundred times its two bytes */
 
-/* Parse JSON strictly: one value, UTF-8, no duplicate names in an object, no depth beyond
- * WIRE_DEPTH_MAX, at most WIRE_VALUES_MAX values, no NUL. IL_INVAL says what is wrong and where. */
-il_status il__wire_load(const char *text, size_t n_bytes, json_t **ret, il_error *reterr) MUST_USE;
 /*
- * The same for a document that will be parsed with this table (may be NULL). If it has decimals,
- * numbers with '.' or an exponent are kept as they were written: only il__wire_parse() can read
- * them. Such a document has no numbers of more than 63 characters and no names of more than 255
- * bytes.
+ * Parse JSON strictly: one value, UTF-8, no duplicate names in an object, no depth beyond
+ * WIRE_DEPTH_MAX, at most WIRE_VALUES_MAX values, no NUL. IL_INVAL says what is wrong and where.
+ *
+ * The document will be parsed with table `o` (may be NULL). If that has decimals, numbers with '.'
+ * or an exponent are kept as they were written: only il__wire_parse() can read them. Such a
+ * document has no numbers of more than 63 characters and no names of more than 255 bytes.
  */
 il_status il__wire_load_for(const struct wire_object *o, const char *text, size_t n_bytes,
                             json_t **ret, il_error *reterr) MUST_USE;
@@ -216,7 +230,7 @@ void il__wire_print_json(struct il__buf *b, const char *text, size_t n_bytes);
 
 /* {"items":[…],"next":…} */
 void il__wire_print_page(struct il__buf *b, const struct wire_object *o, const void *items,
-                         size_t item_bytes, size_t n, const char *next, unsigned flags);
+                         size_t item_bytes, size_t n, const char *next);
 
 /*
  * By hand, for answers without a table: il__wire_open() prints "{" (or "name":{ ), il__wire_put_*()
@@ -231,8 +245,6 @@ void il__wire_name(struct il__buf *b, const char *name);
 void il__wire_put_text(struct il__buf *b, const char *name, const char *text);
 void il__wire_put_int(struct il__buf *b, const char *name, int64_t number);
 void il__wire_put_bool(struct il__buf *b, const char *name, bool value);
-/* As WIRE_DECIMAL. */
-void il__wire_put_decimal(struct il__buf *b, const char *name, int64_t scaled, unsigned digits);
 void il__wire_put_null(struct il__buf *b, const char *name);
 void il__wire_put_time(struct il__buf *b, const char *name, int64_t wall_ms);
 void il__wire_put_bytes(struct il__buf *b, const char *name, const void *data, size_t n_bytes,

@@ -43,7 +43,6 @@ SCHEDULES = ["* * * * *", "0 0 1 1 *", "@daily", "*/5 1-3 * * 1,2"]
 TIMES = ["2026-11-14T00:00:00Z", "9999-12-31T23:59:59Z"]
 FACTS = ("id", "key", "holder", "fence", "token", "queue", "name", "claim_id", "pipeline_id")
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"]
-KNOWN_METHODS = METHODS[:7]
 KNOWN = 200  # things of a kind that a worker remembers
 LARGE = (5_000, 50_000, 300_000, 1_000_000)
 

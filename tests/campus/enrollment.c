@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 
-#include "apps/campus/ground.h"
+#include "apps/campus/campus_tx.h"
 #include "base/clock.h"
 #include "campus/field.h"
 #include "harness/proc.h"
@@ -44,7 +44,7 @@ C_TEST(refusals_say_why)
          CAMPUS_E_TOURNAMENT_NOT_OPEN);
     T_EQ(T_CALL(f, campus_enroll, NULL, NULL, .tournament = "dear", .user = "u1"),
          CAMPUS_E_INSUFFICIENT_CREDITS);
-    T_HAS(f->err.message, "11 are needed");
+    T_HAS(f->err.message, "needs 11");
     t_enroll(f, "t", 1, 1);
     T_EQ(T_CALL(f, campus_enroll, NULL, NULL, .tournament = "t", .user = "u2"),
          CAMPUS_E_TOURNAMENT_FULL);
@@ -500,7 +500,7 @@ race_twice(void *cookie, il_guard_tx *tx, il_error *reterr)
     struct campus_op          *op   = cookie;
     bool                      *again = op->own;
 
-    il_status st = campus_raced(op->c, tx, CAMPUS_DOUBLE_GRANT, "test", reterr);
+    il_status st = campus_count_race(op->c, tx, CAMPUS_DOUBLE_GRANT, "test", reterr);
     if (st != IL_OK || *again)
         return st;
     *again = true;

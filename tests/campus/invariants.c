@@ -62,7 +62,7 @@ expect_broken(struct t_field *f, const char *invariant, const char *fault)
     il_error    err;
 
     t_plant(f, fault);
-    if (campus_verify(f->db, F_TENANT, "", see, &s, &n, &err) != IL_OK)
+    if (campus_verify(f->db, F_TENANT, see, &s, &n, &err) != IL_OK)
         T_FAIL("%s: %s", invariant, err.message);
     (void)snprintf(name, sizeof name, "%s ", invariant);
     if (strstr(s.names, name) == NULL)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "apps/campus/rules.h"
-#include "apps/campus/skills.h"
+#include "apps/campus/skills_json.h"
 #include "harness/check.h"
 #include "harness/cmocka.h"
 

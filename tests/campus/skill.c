@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "apps/campus/debt.h"
-#include "apps/campus/ground.h"
+#include "apps/campus/campus_tx.h"
 #include "apps/campus/seed.h"
+#include "apps/campus/seed_debt.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "campus/field.h"

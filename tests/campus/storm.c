@@ -68,7 +68,7 @@ C_TEST(a_crash_is_a_failure)
     T_EQ(campus_storm(&s, &r, &err), IL_OK);
     T_TRUE(done);
     T_EQ(r.n_failed, 1);
-    T_STREQ(r.failure, "a process was ended by signal 6");
+    T_STREQ(r.failure, "a process was killed by signal 6");
     T_EQ(r.n_broken, 0);
 }
 

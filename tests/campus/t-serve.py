@@ -8,11 +8,9 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import tempfile
 import threading
 import time
 import urllib.parse
-import uuid
 
 import fleet
 import lib
@@ -20,15 +18,9 @@ import lib
 BASE = "/api/v1/campus"
 
 
-class Rig:
+class Rig(fleet.Place):
     def __init__(self, engine):
-        self.folder = tempfile.mkdtemp(prefix="interlock-campus-")
-        if engine == "sqlite":
-            self.store = f"sqlite:{self.folder}/store.db"
-        else:
-            fleet.servers()
-            self.schema = f"il_campus_{uuid.uuid4().hex[:12]}"
-            self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema={self.schema}"
+        super().__init__(engine, "campus")
         self.engine = engine
         self.key = None
         self.start()
@@ -188,8 +180,8 @@ class Sqlite:
 
 class Postgres:
     def __init__(self, r, what):
-        self.held = f"{r.schema}_campus.semester_enrollments" if what == "campus" else f"{r.schema}.once"
-        self.tables, self.once = f"{r.schema}_campus.", f"{r.schema}.once"
+        self.held = f"{r.name}_campus.semester_enrollments" if what == "campus" else f"{r.name}.once"
+        self.tables, self.once = f"{r.name}_campus.", f"{r.name}.once"
         self.process = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", os.environ["IL_TEST_POSTGRES"]], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 

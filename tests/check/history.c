@@ -38,8 +38,9 @@ see_all(void *cookie, const struct check_record *r)
 static il_guard *
 make(const struct t_ground *g)
 {
-    const char *step = g->is_postgres ? il__check_postgres_steps[0] : il__check_sqlite_steps[0];
-    char        out[4096], one[4096];
+    const char *step =
+        g->is_postgres ? il__check_tables.postgres->steps[0] : il__check_tables.sqlite->steps[0];
+    char out[4096], one[4096];
 
     for (const char *end; (end = strchr(step, ';')) != NULL; step = end + 1) {
         (void)snprintf(one, sizeof one, "%.*s", (int)(end - step), step);

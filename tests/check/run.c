@@ -62,7 +62,7 @@ broken(il_guard *tables, const char *tenant, const struct app_invariant *invaria
     T_TRUE(tables != NULL);
     T_STREQ(tenant, TENANT);
     if (strcmp(invariant->name, "known") == 0)
-        T_STREQ(text, "toy.known: 1 new, the first is 2");
+        T_STREQ(text, "toy.known: 1 new offenders, first: 2");
     atomic_fetch_add(&n_told, 1);
 }
 

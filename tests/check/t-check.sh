@@ -126,8 +126,8 @@ like "... schedules" "$err" "*a.yml:5: \[0\].schedule: *"
 like "... timeouts" "$err" "*a.yml:6: \[0\].timeout: must be a duration from 100ms to 1h*"
 like "... paths of baselines" "$err" "*a.yml:7: \[0\].baseline: must be a list of keys, or the name of a file in this folder*"
 like "... zones" "$err" "*a.yml:12: \[1\].schedule: *Nowhere/City*"
-like "... names that exist" "$err" "*a.yml:13: \[2\].name: 'ok' is also the name of the invariant at checks/acme/a.yml:9*"
-like "... missing files" "$err" "*a.yml:16: \[2\].baseline: none.keys cannot be read: No such file or directory*"
+like "... names that exist" "$err" "*a.yml:13: \[2\].name: duplicate name 'ok', already used at checks/acme/a.yml:9*"
+like "... missing files" "$err" "*a.yml:16: \[2\].baseline: cannot read none.keys: No such file or directory*"
 like "... what is no mapping" "$err" "*a.yml:17: \[3\]: must be a mapping*"
 checked "... each is an error" 69 "len(d['items']) == 4 and all(i['outcome'] == 'error' and 'a.yml:' in i['error'] for i in d['items'])"
 invariants 'name: ['
@@ -142,7 +142,7 @@ for url in postgres:geheim user:geheim@host/db ' postgres://user:geheim@host/db'
 done
 is "... creates nothing" "$(ls -A)" "$(cat "$work/before")"
 ln -s nowhere checks/initech
-checked "a tenant's folder that cannot be read" 69 "r['initech']['error'].endswith('cannot be read: No such file or directory')"
+checked "a tenant's folder that cannot be read" 69 "r['initech']['error'].endswith('cannot read the file: No such file or directory')"
 rm checks/initech
 mkdir checks/Bad
 echo '- {}' >checks/lost.yml
@@ -155,9 +155,9 @@ INTERLOCK_CHECKS=checks gives "... of one tenant" 0 "$il" check --list --tenant 
 like "... for people" "$out" "*globex  a *0 9 \* \* 1*T09:00:00.000Z*"
 error "an unknown name" 64 "check: no invariant 'b'" "$il" check --checks checks b
 error "--list runs nothing" 64 "check: --list *" "$il" check --checks checks --list --strict
-error "a server has its own" 64 "check: a server has its own invariants*" "$il" check --checks checks --server http://127.0.0.1:1
+error "a server has its own" 64 "check: --checks and --server cannot be combined*" "$il" check --checks checks --server http://127.0.0.1:1
 invariants '- {name: run, connection: app, sql: SELECT 1}' '- {name: results, connection: app, sql: SELECT 1}'
-checked "names that are routes" 69 "all(i['error'].endswith(\"'%s' is reserved: /checks/%s is a route of its own\" % (2 * (i['name'],))) for i in d['items'] if i['tenant'] == 'acme')"
+checked "names that are routes" 69 "all(i['error'].endswith(\"'%s' is reserved for the route /checks/%s; choose another name\" % (2 * (i['name'],))) for i in d['items'] if i['tenant'] == 'acme')"
 
 # Limits.
 py - <<'END'
@@ -175,18 +175,18 @@ with open("checks/acme/long.keys", "w") as f:
     f.write("k" * ((1 << 20) + 1))
 END
 gives "limits" 69 "$il" check --checks checks --tenant acme
-like "... keys of a list" "$err" "*:1: \[0\].baseline: more than 10000 keys*"
-like "... keys of a file" "$err" "*:2: \[1\].baseline: many.keys has more than 10000 keys*"
+like "... keys of a list" "$err" "*:1: \[0\].baseline: too many keys (maximum 10000)*"
+like "... keys of a file" "$err" "*:2: \[1\].baseline: many.keys has too many keys (maximum 10000)*"
 like "... its bytes" "$err" "*:3: \[2\].baseline: long.keys must be a text file of at most 1048576 bytes*"
-like "... a name" "$err" "*:4: \[3\].name: is longer than 64 bytes*"
-like "... a statement" "$err" "*:5: \[4\].sql: is longer than 65536 bytes*"
-like "... a file of invariants" "$err" "*b.yml: file longer than 1048576 bytes*"
+like "... a name" "$err" "*:4: \[3\].name: longer than 64 bytes*"
+like "... a statement" "$err" "*:5: \[4\].sql: longer than 65536 bytes*"
+like "... a file of invariants" "$err" "*b.yml: file too large (maximum 1048576 bytes)*"
 rm -r checks/acme && mkdir checks/acme
 py -c 'for k in range(6): open(f"checks/acme/{k}.yml", "w").writelines(f"- {{name: n{k}_{i}, connection: app, sql: SELECT 1}}\n" for i in range(1000))'
-error "invariants" 64 "checks: more than 5000 invariants" "$il" check --checks checks --list
+error "invariants" 64 "checks: too many invariants (maximum 5000)" "$il" check --checks checks --list
 rm -r checks/acme && mkdir checks/acme
 py -c 'for k in range(1001): open(f"checks/acme/{k}.yml", "w").write(f"- {{name: n{k}, connection: app, sql: SELECT 1}}\n")'
-error "files" 64 "checks: more than 1000 files" "$il" check --checks checks --list
+error "files" 64 "checks: too many files (maximum 1000)" "$il" check --checks checks --list
 
 # ---- SQLite
 
@@ -260,7 +260,7 @@ psql -q -c "DROP SCHEMA $schema CASCADE"
 history
 psql -q -c "DROP SCHEMA ${schema}_check CASCADE; CREATE SCHEMA ${schema}_check; CREATE TABLE ${schema}_check.interlock_tables (x int)"
 gives "a history that cannot be used" 1 "$il" check --checks checks empty
-like "... is reported, and what was found counts" "$err" "*the results are not kept: *"
+like "... is reported, and what was found counts" "$err" "*cannot store the results: *"
 unset INTERLOCK_STORE INTERLOCK_TENANT
 psql -q -c "DROP SCHEMA $schema CASCADE; CREATE SCHEMA $schema"
 

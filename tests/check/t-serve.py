@@ -7,7 +7,6 @@ import shutil
 import signal
 import sqlite3
 import tempfile
-import uuid
 
 import fleet
 import lib
@@ -17,21 +16,16 @@ EVERY_MINUTE = "* * * * *"
 HANGS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n WHERE i < 0"
 
 
-class Rig:
+class Rig(fleet.Place):
     """Servers on one store with a folder of invariants and a SQLite database that they look at."""
 
     def __init__(self, engine, n=1):
-        self.folder = tempfile.mkdtemp(prefix="interlock-checks-")
+        super().__init__(engine, "checks")
         self.dir = self.folder + "/checks"
         os.makedirs(self.dir + "/default")
         self.db = sqlite3.connect(self.folder + "/app.db", isolation_level=None)
         self.db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER)")
         self.engine, self.all, self.n = engine, [], n
-        if engine == "sqlite":
-            self.store = f"sqlite:{self.folder}/store.db"
-        else:
-            fleet.servers()
-            self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema=il_checks_{uuid.uuid4().hex[:12]}"
 
     def put(self, *items, tenant="default"):
         with open(f"{self.dir}/{tenant}/a.yml", "w", encoding="utf-8") as file:
@@ -246,7 +240,7 @@ def command(engine):
             assert done.returncode != 0 and done.stdout == "" and text in done.stderr, done
         refused("no invariant 'sofd' (did you mean 'soft'?)", "sofd")
         refused("--checks and --server cannot be combined", "--checks", r.dir)
-        refused("the server has no invariants of this tenant", key=r.a.key_for("globex", "operator"))
+        refused("the server has no invariants for this tenant", key=r.a.key_for("globex", "operator"))
         refused("permission", key=r.a.key_for("default", "read"))
 
 

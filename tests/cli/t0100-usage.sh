@@ -63,9 +63,9 @@ touch menu.json
 # all_commands: every command, also those of apps, and of families.
 all_commands() {
     local command
-    "$il" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' | while read -r command; do
+    "$il" --help | LC_ALL=C sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' | while read -r command; do
         echo "$command"
-        "$il" "$command" --help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z -]*[a-z]\)  .*/'"$command"' \1/p'
+        "$il" "$command" --help | LC_ALL=C sed -n '/^Commands/,/^$/s/^  \([a-z][a-z -]*[a-z]\)  .*/'"$command"' \1/p'
     done
 }
 mapfile -t all < <(all_commands)

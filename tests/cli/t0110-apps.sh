@@ -185,7 +185,7 @@ reload 'toy: {source: {retries: 8, type: database, share: 0.25}}\ntoy_greeting: 
 await "the new greeting" sh -c '"$0" toy ask --server "$1" Ada | grep -q hey' "$toy" "$server"
 gives "a reload" 0 "$toy" toy ask --server "$server" Ada
 json "... changes the settings" "d['retries'] == 8 and d['permille'] == 250"
-reload 'toy: {source: {type: command}}\n' 'toy.source.type has changed; restart'
+reload 'toy: {source: {type: command}}\n' 'toy.source.type has changed and takes effect after a restart'
 kill "$server_pid"
 wait "$server_pid" 2>/dev/null
 is "it stops" "$?" 0

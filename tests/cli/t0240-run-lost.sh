@@ -24,7 +24,7 @@ json "--json says lost" "d['outcome'] == 'lost' and d['exit_status'] == 76"
 
 # A command that is deaf to TERM gets the grace, not more, and the key is closed meanwhile.
 mkfifo deaf.up
-bg deaf "$il" run --ttl 3s --grace 800ms k4 -- sh -c 'trap "" TERM; echo $$ >deaf.up; while :; do sleep 0.02; done'
+bg deaf "$il" run --ttl 3s --grace 800ms k4 -- sh -c 'trap "" TERM; echo $$ >deaf.up; exec sleep 300'
 read -r -t "$limit" deaf_pid <>deaf.up
 gives "break" 0 "$il" break k4 --reason x
 error "closed until it is gone" 75 "k4 is held by*" "$il" run k4 -- true
@@ -67,7 +67,7 @@ check "nothing was run" test ! -e ran
 gives "and all is well again" 0 "$il" run k6 -- true
 
 # --grace is at most a third of the ttl.
-error "--grace of more than a third" 64 "run: --grace 5s is more than a third of the ttl of 9s" \
+error "--grace of more than a third" 64 "run: --grace 5s is more than a third of the TTL of 9s" \
     "$il" run --ttl 9s --grace 5s k -- touch ran
 gives "one from the configuration is cut" 0 env INTERLOCK_GRACE=5s "$il" run --ttl 2s k -- true
 gives "--grace 0" 0 "$il" run --grace 0 k -- true

@@ -6,14 +6,14 @@ error "a store that is not there is not made by looking" 69 "*x.db: No such file
 check "... not at all" test ! -e x.db
 gives "the default store, before anything has run" 0 env -u INTERLOCK_STORE "$il" locks
 is "... nothing on stdout" "$out" ""
-is "... nobody, and why" "$err" "interlock: nobody holds a key; the store does not exist yet"
+is "... nobody, and why" "$err" "interlock: no leases; the store does not exist yet"
 gives "as JSON" 0 env -u INTERLOCK_STORE "$il" locks --json
 json "... an empty page" "d == {'items': [], 'next': None}"
 check "... and nothing was made" test ! -e "$XDG_STATE_HOME"
 gives "nobody holds" 0 "$il" run k -- true
 gives "locks" 0 "$il" locks
 is "... nothing on stdout" "$out" ""
-like "... a note on stderr" "$err" "interlock: nobody holds a key"
+like "... a note on stderr" "$err" "interlock: no leases"
 gives "locks --json" 0 "$il" locks --json
 json "... an empty page" "d == {'items': [], 'next': None}"
 gives "-q" 0 "$il" -q locks

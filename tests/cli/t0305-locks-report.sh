@@ -105,7 +105,7 @@ gives "invalid lines do not stop it" 0 "$il" locks --report mixed.log
 like "... two locks remain" "$(sed -n 2p "$work/out" | tr -s ' ')" "p A c 2 *"
 like "... each is named" "$err" "interlock: mixed.log:2: not JSON; line ignored
 interlock: mixed.log:6: not a JSON object; line ignored
-interlock: mixed.log:7: 'lock_wait_ms' is missing or not a number from 0 on; line ignored
+interlock: mixed.log:7: 'lock_wait_ms' is missing or not a non-negative number; line ignored
 interlock: mixed.log:8: *
 interlock: mixed.log:9: 'lock_hold_ms' is missing*
 interlock: mixed.log:10: unknown outcome 'lost'; line ignored
@@ -119,7 +119,7 @@ is "... no messages" "$err" ""
 gives "as JSON" 0 "$il" locks --report --json mixed.log
 json "... all are counted" "d['lines'] == 17 and d['locks'] == 2 and d['other_lines'] == 2 and d['bad_lines'] == 12 and [b['line'] for b in d['bad']] == [2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16] and d['bad'][10]['error'] == 'longer than 65,536 bytes'"
 gives "an empty file" 0 "$il" locks --report /dev/null
-is "... says so" "$out$err" "interlock: /dev/null: no locks in 0 lines"
+is "... says so" "$out$err" "interlock: /dev/null: found no locks in 0 lines"
 gives "... as JSON" 0 "$il" locks --report --json /dev/null
 json "... no groups" "d['status'] == 'ok' and d['groups'] == [] and d['lines'] == 0"
 line $'a\\u001b[31m' 'A\u0007' '\ud83d\ude00' 0 1 >feed.log
@@ -142,7 +142,7 @@ like "... and a message" "$err" "interlock: many.log: 904 locks ignored: more th
 
 # Usage.
 error "a file that is missing" 64 "locks: cannot open none.log: No such file or directory" "$il" locks --report none.log
-error "a folder" 64 "locks: $work: cannot read: Is a directory" "$il" locks --report "$work"
+error "a folder" 64 "locks: $work: cannot read the log: Is a directory" "$il" locks --report "$work"
 for option in --waiters "--limit 3" "--cursor x"; do
     # shellcheck disable=SC2086
     error "--report $option" 64 "locks: --report cannot be combined with *" "$il" locks --report $option fine.log

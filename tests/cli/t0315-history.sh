@@ -37,7 +37,7 @@ let_go night
 
 # The next morning: the key is free, its holder long gone.
 gives "why" 0 "$il" why report
-like "... says why it did not run" "$out" "report is free*What happened to it, newest first:*refused at 20??-??-?? ??:??:?? UTC to \`true --weekly\` on * by *: held by pid $night_pid on * (\`sh -c *\`) since *refused $count times between 20??-??-?? ??:??:?? and *UTC to \`true --nightly\` on * by *: held by pid $night_pid on *since *"
+like "... says why it did not run" "$out" "report is free*History, newest first:*refused at 20??-??-?? ??:??:?? UTC to \`true --weekly\` on * by *: held by pid $night_pid on * (\`sh -c *\`) since *refused $count times between 20??-??-?? ??:??:?? and *UTC to \`true --nightly\` on * by *: held by pid $night_pid on *since *"
 gives "why as JSON" 0 "$il" why --json report
 json "... has the events" "[i['count'] for i in d['events']] == [1, $count] and d['state'] == 'free'"
 gives "history" 0 "$il" history report
@@ -62,7 +62,7 @@ kill -KILL "$dead_pid"
 reap dead 2>/dev/null
 await "its lease runs out" has d1 "[i['event'] for i in d] == ['expired']"
 gives "why" 0 "$il" why d1
-like "... says whose it was" "$out" "d1 is free*expired at 20* UTC without a sign of life: held by pid $dead_pid on * (\`sh -c *\`) since *"
+like "... says whose it was" "$out" "d1 is free*expired at 20* UTC without a renewal: held by pid $dead_pid on * (\`sh -c *\`) since *"
 gives "the next run" 0 "$il" run d1 -- true
 check "... does not count it twice" has d1 "len(d) == 1"
 

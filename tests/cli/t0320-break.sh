@@ -23,7 +23,7 @@ done
 is "nothing changed" "$(state)" "$before"
 gives "this fence" 0 "$il" break k --reason "a test" --fence "$fence"
 like "... is told" "$out" "broken: k, held by me for *, fence $fence"
-like "... and what follows" "$err" "interlock: the key becomes free when the holder lets go*"
+like "... and what follows" "$err" "interlock: the key becomes free when the holder releases it*"
 reap h
 is "its holder is stopped" "$status" 76
 is "nothing is held" "$(state)" $'il_lease []\nil_waiter []'
@@ -36,7 +36,7 @@ error "broken already" 1 "break: key 'k' is not held" "$il" break k --reason x
 
 # At once: the key is free although its holder may still work.
 mkfifo up
-bg deaf "$il" run --ttl 30s --grace 5s k -- sh -c 'trap "" TERM; echo up >up; while :; do sleep 0.02; done'
+bg deaf "$il" run --ttl 30s --grace 5s k -- sh -c 'trap "" TERM; echo up >up; exec sleep 300'
 read -r -t "$limit" _ <>up
 gives "--now" 0 "$il" break k --reason x --now
 is "... without a note" "$err" ""

@@ -51,7 +51,7 @@ keys -l bert
 sees "a filter" lacks "anna"
 sees "... is shown" shows "1 match bert"
 keys -l x
-sees "... that nothing matches says so" shows "no row matches"
+sees "... that nothing matches says so" shows "no matching rows"
 keys Enter
 keys /
 keys Escape
@@ -75,7 +75,7 @@ done
 sees "tiny ones in between do no harm" shows "sorted by HOLDER"
 keys 3
 sees "runs" shows "[3 runs]"
-sees "... of which there are none" shows "no runs: they are recorded with"
+sees "... of which there are none" shows "no runs; record one with"
 keys 4
 sees "queues" shows "mails"
 keys b
@@ -98,7 +98,7 @@ sees "... which can be edited" shows "alpha: stück"
 keys Enter
 sees "it asks again" shows "break alpha, held by anna? y/n"
 keys n
-sees "no" shows "not broken"
+sees "no" shows "break cancelled"
 check "... leaves the lease" grep -q '"state":"held"' <("$il" why --json alpha)
 keys b
 sees "a reason" shows "reason to break alpha:"

@@ -59,7 +59,7 @@ for form in "" --json; do
 done
 cp r.out "$work/out"
 json "... in JSON either" "d['ran'] == 1 and d['ok'] is False"
-bg r "$il" race 2 -- sh -c 'trap "" TERM INT; echo up >>ups; while :; do sleep 0.02; done'
+bg r "$il" race 2 -- sh -c 'trap "" TERM INT; echo up >>ups; exec sleep 300'
 both_up() { [ "$(wc -l <ups)" = 2 ]; }
 await "both are up" both_up
 kill -TERM "${pids[r]}"

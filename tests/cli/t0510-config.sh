@@ -65,7 +65,7 @@ bad() {
 bad "an unknown key" 'ttl: 5s\nteenant: x\n' "2: unknown key 'teenant' (did you mean 'tenant'?)"
 bad "a value out of range" 'ttl: 0\n' "1: ttl: '0'*"
 bad "given twice" 'ttl: 5s\nttl: 6s\n' "2: ttl: set twice"
-bad "no value" 'ttl:\n' "1: ttl: has no value"
+bad "no value" 'ttl:\n' "1: ttl: no value given"
 bad "a list for one" 'ttl: [5s]\n' "1: ttl: expected one value, not a list"
 bad "not a mapping" 'just text\n' "1: *"
 bad "not YAML" 'ttl: "5s\n' "*"
@@ -91,7 +91,7 @@ error "check of what is not there" 64 "none.yml: No such file or directory" "$il
 error "check of a folder" 64 "*: Is a directory" "$il" config check "$work"
 error "an unknown word" 64 "config: 'frob' is not one of show|path|check" "$il" config frob
 head -c 1100000 /dev/zero | tr '\0' '#' >huge.yml
-error "a huge file" 64 "huge.yml: larger than 1 MiB" "$il" config check huge.yml
+error "a huge file" 64 "huge.yml: file larger than 1 MiB" "$il" config check huge.yml
 for pair in INTERLOCK_TTL=x INTERLOCK_WAIT=-1 INTERLOCK_GRACE=x INTERLOCK_STORE_TIMEOUT=0 INTERLOCK_RANKS=a,,b "INTERLOCK_TENANT=$(printf 'x%.0s' {1..65})"; do
     error "a bad \$${pair%%=*}" 64 "\$${pair%%=*}: *" env "$pair" "$il" locks
 done
@@ -113,7 +113,7 @@ is "... nor is an @ in a path" "$(value store --store 'sqlite:///a@b/c.db')" "sq
 for odd in ' postgres://u:hunter2@h/db' 'host=h password=hunter2'; do
     for command in "locks --store" "doctor --schema --connection"; do
         # shellcheck disable=SC2086  # words of a command
-        error "$command '$odd' is not taken for a path" 64 "*neither a path nor a URL*" "$il" $command "$odd"
+        error "$command '$odd' is not taken for a path" 64 "*invalid *postgres://*" "$il" $command "$odd"
         check "... nor shown" test "${err/hunter2/}" = "$err"
     done
 done

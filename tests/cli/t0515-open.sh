@@ -96,7 +96,7 @@ both "a bad tenant" 64 "\$INTERLOCK_TENANT: *" INTERLOCK_TENANT="$(printf 'x%.0s
 both "no server" 64 "\$INTERLOCK_SERVER: *" INTERLOCK_SERVER=x
 both "a store and a server" 64 "*cannot be combined*" INTERLOCK_SERVER=http://127.0.0.1:9 INTERLOCK_STORE=x.db
 both "an unknown scheme" 64 "*" INTERLOCK_STORE=mysql://u:hunter2@h/db
-both "what may contain a password" 64 "*neither a path nor a URL*" INTERLOCK_STORE='host=h password=hunter2'
+both "what may contain a password" 64 "*invalid store; use a path or a URL*" INTERLOCK_STORE='host=h password=hunter2'
 both "a bad API key" 64 "*" INTERLOCK_SERVER=http://127.0.0.1:9 INTERLOCK_API_KEY=$'hunter2\nx'
 both "nobody listens" 69 "http://127.0.0.1:9: *" INTERLOCK_SERVER=http://127.0.0.1:9 INTERLOCK_API_KEY=hunter2
 printf 'tenant: before\n' >"$user"

@@ -11,7 +11,7 @@ page() {
 }
 # options_of FILE: the names of the options that a help text explains.
 options_of() {
-    sed -n '/^Options/,/^$/p' "$1" | sed -n 's/^  *\(-., \)\{0,1\}\(--[a-z-]*\).*/\2/p'
+    sed -n '/^Options/,/^$/p' "$1" | LC_ALL=C sed -n 's/^  *\(-., \)\{0,1\}\(--[a-z-]*\).*/\2/p'
 }
 
 for prose in "$pages"/*.md; do
@@ -28,7 +28,7 @@ for prose in "$pages"/*.md; do
     done
     check "... has no raw markup" sh -c '! grep -nE "\`|\*\*|^ *#|\\f[BIR]" text'
 done
-for command in $("$il" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
+for command in $("$il" --help | LC_ALL=C sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
     check "$command has a page" test -s "$command.1"
 done
 is "only the page of the common options has no synopsis" "$(grep -Lx '.SH SYNOPSIS' ./*.[17])" ./options.7

@@ -16,7 +16,7 @@ refused() {
     is "$1: the file is as it was" "$(cksum "$2" 2>/dev/null)" "$before"
 }
 mkdir dir.db
-refused "a directory" "$work/dir.db" "$work/dir.db: is a directory*"
+refused "a directory" "$work/dir.db" "$work/dir.db is a folder, not a database*"
 check "nothing was put into it" rmdir dir.db
 head -c 20000 /dev/urandom >garbage.db
 refused "garbage" "$work/garbage.db" "$work/garbage.db: *"
@@ -33,7 +33,7 @@ refused "newer" "$work/newer.db" "$work/newer.db: *newer*"
 py -c "
 import sqlite3
 db = sqlite3.connect('foreign.db'); db.execute('CREATE TABLE t (x)'); db.commit(); db.close()"
-refused "somebody else's" "$work/foreign.db" "$work/foreign.db: *"
+refused "somebody else's" "$work/foreign.db" "$work/foreign.db *"
 refused "a device" /dev/null "/dev/null: not a regular file"
 refused "a path below a file" "$work/good.db/x.db" "$work/good.db/x.db: Not a directory"
 ln -s loop.db loop.db

@@ -14,7 +14,7 @@ modes() {
 # Creating.
 umask 077
 gives "a store for a group" 0 "$il" migrate --group "$group" --store "$store"
-like "... says so" "$err" "interlock: sqlite:$store: a store for the members of the group $group"
+like "... says so" "$err" "interlock: sqlite:$store is shared by the members of group $group"
 is "... its folder is the group's" "$(modes shared)" "2770 $group"
 is "... and so are all its files, whatever the umask" "$(modes shared/*)" "660 $group"
 is "... which are all there are" "$(cd shared && echo *)" "s.db s.db-lock s.db-shm s.db-wake s.db-wal"
@@ -48,10 +48,10 @@ error "a folder that is there and not the group's" 69 "*$work/plain/s.db: *chmod
 is "... is not touched" "$(ls plain)" ""
 error "a folder whose parent is missing" 69 "*$work/no/where: No such file or directory" "$il" migrate --group "$group" --store "$work/no/where/s.db"
 gives "a private store" 0 "$il" run --store "$work/private.db" k -- true
-error "... is not turned into one" 64 "*private.db: exists and is not for a group*" "$il" migrate --group "$group" --store "$work/private.db"
+error "... is not turned into one" 64 "*private.db exists and is not shared with a group*" "$il" migrate --group "$group" --store "$work/private.db"
 is "... and stays private" "$(stat -c %a private.db)" 600
-error "a group that does not exist" 64 "*no group 'no-such-group'*" "$il" migrate --group no-such-group --store "$work/other/s.db"
-error "only SQLite has them" 64 "*only a sqlite: store*" "$il" migrate --group "$group" --store "memory:"
+error "a group that does not exist" 64 "*no such group: 'no-such-group'*" "$il" migrate --group no-such-group --store "$work/other/s.db"
+error "only SQLite has them" 64 "*--group needs a sqlite: store*" "$il" migrate --group "$group" --store "memory:"
 error "not the default store" 64 "*--store*" env -u INTERLOCK_STORE "$il" migrate --group "$group"
 error "not with --check" 64 "*--check*" "$il" migrate --group "$group" --check
 chmod 755 shared
@@ -65,9 +65,9 @@ chmod 2770 shared
 error "a private store with the mode of a group's" 69 "*accident.db: *a private store has mode 0600" "$il" run --store "$work/accident.db" k -- true
 
 # API keys and their pepper would be the group's.
-error "no keys in it" 64 "*for the group*--data*" "$il" key create
-error "no server on it" 64 "*for the group*--data*" "$il" serve --allow-root --listen "unix:$work/sock"
-error "no tables of apps" 64 "*the tables of campus are not kept beside the store of a group*--data*" "$il" campus create-user a@example.org
+error "no keys in it" 64 "*shared with group*--data*" "$il" key create
+error "no server on it" 64 "*shared with group*--data*" "$il" serve --allow-root --listen "unix:$work/sock"
+error "no tables of apps" 64 "*cannot create the tables of campus beside the store of a group*--data*" "$il" campus create-user a@example.org
 is "... really" "$(cd shared && echo *)" "s.db s.db-lock s.db-shm s.db-wake s.db-wal"
 gives "a private data store beside it" 0 "$il" key create --data "$work/data.db"
 is "... is private" "$(stat -c %a data.db)" 600

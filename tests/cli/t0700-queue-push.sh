@@ -106,9 +106,9 @@ head -c 1048576 /dev/zero >largest
 error "a line over the limit" 64 "queue push: line 1 is longer than 1048576 bytes" "$il" queue push q --lines --file big
 { printf '\n\n'; cat big; } >third
 error "... is counted as an editor does" 64 "queue push: line 3 is longer than 1048576 bytes" "$il" queue push q --lines --file third
-error "a file that is not there" 64 "queue push: nofile: *" "$il" queue push q --file nofile
+error "a file that is not there" 64 "queue push: cannot read nofile: *" "$il" queue push q --file nofile
 error "a folder" 64 "queue push: *" "$il" queue push q --file /
-error "--file and a payload" 64 "queue push: --file and a payload argument cannot be combined" "$il" queue push q p --file few
+error "--file and a payload" 64 "queue push: --file and PAYLOAD cannot be combined" "$il" queue push q p --file few
 error "--lines and a payload" 64 "queue push: --lines and a payload*" "$il" queue push q p --lines
 error "--lines and --id" 64 "queue push: --lines *" "$il" queue push q --lines --id x
 error "--lines and --unique-key" 64 "queue push: --lines *" "$il" queue push q --lines --unique-key x

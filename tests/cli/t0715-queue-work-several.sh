@@ -20,13 +20,13 @@ push a=b x
 push c y
 gives "a queue with an equals sign" 0 "$il" queue work a=b c -w a=b=2 -w c=1 --drain -- sh -c 'echo "$INTERLOCK_QUEUE"; test "$INTERLOCK_QUEUE" = c'
 is "... has a weight, too" "$(sort "$work/out" | tr '\n' ' ')" "a=b c "
-like "the summary says what became of them" "$(tail -n 1 "$work/err")" "interlock: a=b, c: 2 jobs in *: 1 finished, 1 to be retried"
+like "the summary says what became of them" "$(tail -n 1 "$work/err")" "interlock: a=b, c: 2 jobs in *: 1 finished, 1 will be retried"
 push c y
 gives "a queue drained without trouble" 0 "$il" queue work c --drain -- true
 is "... gives cron nothing to mail" "$err" ""
-error "a weight of no queue of ours" 64 "queue work: --weight 'd=2' names a queue that is not worked on" "$il" queue work a -w d=2 --drain -- true
+error "a weight of no queue of ours" 64 "queue work: --weight 'd=2': not one of the given queues" "$il" queue work a -w d=2 --drain -- true
 for bad in a a= a=0 a=x a=1001 =3; do
-    error "--weight $bad" 64 "queue work: --weight '$bad' *" "$il" queue work a -w "$bad" --drain -- true
+    error "--weight $bad" 64 "queue work: --weight '$bad'*" "$il" queue work a -w "$bad" --drain -- true
 done
 error "one queue twice" 64 "queue work: queue 'a' is named twice" "$il" queue work a b a --drain -- true
 error "one that is not there" 1 "queue work: no such queue: 'nope'; *" "$il" queue work a nope --drain -- true
@@ -73,7 +73,7 @@ like "on a terminal --drain has a summary, whatever it did" "$(cat t.out)" "*int
 push m x --max-attempts 2 --id mail-1
 run "$il" queue work m --drain -- sh -c 'exit 3'
 like "a first failure" "$err" "interlock: m: job mail-1 failed (exit status 3), attempt 1 of 2; retrying in *s
-interlock: m: 1 job in *: 1 to be retried"
+interlock: m: 1 job in *: 1 will be retried"
 "$il" queue retry mail-1 >/dev/null
 run "$il" queue work m --drain -- sh -c 'exit 3'
 like "the last one" "$err" "interlock: m: job mail-1 failed (exit status 3), attempt 2 of 2; will not be retried

@@ -64,7 +64,7 @@ is "a second signal" "$status" 143
 check "... the command is gone" gone "$command_pid"
 check "... with its child" gone "$(cat sleeper)"
 job "... the job is back, as if it had not been tried" "$id" "d['state'] in ('READY', 'SCHEDULED') and d['attempt'] == 0"
-worker deaf --lease 3s --grace 300ms -- 'trap "" TERM; while :; do sleep 0.02; done'
+worker deaf --lease 3s --grace 300ms -- 'trap "" TERM; exec sleep 300'
 up deaf
 kill -INT "${pids[deaf]}"
 await "the first signal" grep -q "a second signal" deaf.err
@@ -77,7 +77,7 @@ gives "... and is done" 0 "$il" queue work q --once -- true
 
 # A worker that is killed: its commands end before the job is free.
 id=$("$il" queue push q x)
-worker k9 --lease 2s --grace 200ms -- 'trap "" TERM; sleep 300 & echo $! >sleeper2; while :; do sleep 0.02; done'
+worker k9 --lease 2s --grace 200ms -- 'trap "" TERM; sleep 300 & echo $! >sleeper2; exec sleep 300'
 up k9
 await "its child" test -s sleeper2
 kill -KILL "${pids[k9]}"

@@ -103,7 +103,7 @@ seq 1 3 | "$il" queue push dead --lines >/dev/null
 gives "failed ones" 0 "$il" queue list dead --state failed --json
 json "... three" "len(d['items']) == 3 and all(i['error'] == 'exit status 1' for i in d['items'])"
 gives "--all-failed" 0 "$il" queue retry --all-failed dead
-is "... is told" "$out" "3 jobs ready again"
+is "... is told" "$out" "3 jobs due now"
 gives "... none left" 0 "$il" queue retry --all-failed dead --json
 json "... as JSON" "d == {'retried': 0, 'duplicates': 0}"
 
@@ -119,12 +119,12 @@ is "... is told" "$out" "3 jobs deleted"
 seq 1 1500 | "$il" queue push dead --lines >/dev/null
 gives "purge of many" 0 "$il" queue purge dead --state ready --json
 json "... all of them" "d == {'purged': 1500}"
-gives "what was purged" 0 "$il" audit --act queue.purge --json
+gives "what was purged" 0 "$il" audit --action queue.purge --json
 json "... is recorded once, in however many steps" "[i['outcome'] for i in d['items']] == ['OK'] * 3 + ['BAD_REQUEST']"
 
 # Pause and resume.
 gives "pause" 0 "$il" queue pause q --reason "too hot"
-is "... is told" "$out" "q is paused"
+is "... is told" "$out" "q paused"
 gives "... shown" 0 "$il" queue stats q --json
 json "... with the reason" "d['items'][0]['paused'] is True and d['items'][0]['reason'] == 'too hot'"
 gives "... for people" 0 "$il" queue stats

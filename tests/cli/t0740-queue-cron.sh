@@ -5,13 +5,13 @@
 gives "no schedules" 0 env -u INTERLOCK_STORE "$il" queue cron list
 is "... is said" "$err" "interlock: no schedules"
 gives "cron set" 0 "$il" queue cron set nightly reports '0 3 * * *' '{"kind": "full"}'
-like "... says when" "$out" "nightly next at ????-??-??T03:00:00.000Z"
+like "... says when" "$out" "nightly: next tick at ????-??-??T03:00:00.000Z"
 is "... and nothing else" "$err" ""
 gives "... as JSON" 0 "$il" queue cron set hourly reports @hourly --missed all --priority -3 --max-attempts 2 --json
 json "... the entry" "d['name'] == 'hourly' and d['queue'] == 'reports' and d['schedule'] == '@hourly' and d['missed'] == 'all' and d['priority'] == -3 and d['max_attempts'] == 2 and d['ticks'] == 0 and time.match(d['next_at']) and d['last_at'] is None"
 gives "its queue is there" 0 "$il" queue work reports --drain -- cat
 gives "without a payload" 0 "$il" queue cron set empty other '*/5 * * * 1-5'
-like "... that is said" "$err" "interlock: queue cron set: note: its jobs have no payload"
+like "... that is said" "$err" "interlock: queue cron set: the jobs of this schedule have no payload"
 run "$il" queue cron set piped other '1 1 1 1 *' - <<<"from stdin"
 is "a payload from stdin" "$status" 0
 printf 'x\377' >blob
@@ -29,7 +29,7 @@ gives "list of a queue" 0 "$il" queue cron list other
 is "... only those" "$(cut -d' ' -f1 <"$work/out" | tr '\n' ' ')" "NAME empty filed piped "
 error "list of a queue that is not there" 1 "queue cron list: no such queue: 'nope'" "$il" queue cron list nope
 gives "change it" 0 "$il" queue cron set nightly reports '30 4 * * *' p
-like "... says when" "$out" "nightly next at ????-??-??T04:30:00.000Z"
+like "... says when" "$out" "nightly: next tick at ????-??-??T04:30:00.000Z"
 gives "remove" 0 "$il" queue cron remove nightly
 error "... again" 1 "queue cron remove: no such schedule: 'nightly'" "$il" queue cron remove nightly
 gives "remove as JSON" 0 "$il" queue cron remove hourly --json
@@ -57,13 +57,13 @@ json "... three still" "len(d['items']) == 3"
 gives "a zone" 0 "$il" queue cron set zoned other '30 4 * * *' p --timezone Asia/Tokyo --json
 json "... is part of the schedule" "d['schedule'] == 'CRON_TZ=Asia/Tokyo 30 4 * * *' and d['next_at'].endswith('T19:30:00.000Z')"
 gives "... which may be written so" 0 "$il" queue cron set zoned other 'CRON_TZ=Asia/Tokyo 30 5 * * *' p
-like "... too" "$out" "zoned next at ????-??-??T20:30:00.000Z"
+like "... too" "$out" "zoned: next tick at ????-??-??T20:30:00.000Z"
 gives "... and is listed so" 0 "$il" queue cron list other
 like "... for people" "$out" "*CRON_TZ=Asia/Tokyo 30 5 \* \* \**"
 error "an unknown zone" 64 "queue cron set: unknown time zone 'Mars/Base'; use a name such as Europe/Berlin" "$il" queue cron set bad q @daily p --timezone Mars/Base
 error "... one that is a path" 64 "queue cron set: '../UTC' is not a time zone name*" "$il" queue cron set bad q @daily p --timezone ../UTC
 error "two zones" 64 "queue cron set: --timezone and CRON_TZ= cannot be combined" "$il" queue cron set bad q 'CRON_TZ=UTC @daily' p --timezone UTC
-error "a zone without a schedule" 64 "queue cron set: 'CRON_TZ=UTC' is not a time zone and a schedule*" "$il" queue cron set bad q CRON_TZ=UTC p
+error "a zone without a schedule" 64 "queue cron set: 'CRON_TZ=UTC' needs a time zone and a schedule*" "$il" queue cron set bad q CRON_TZ=UTC p
 gives "no zone is left" 0 "$il" queue cron remove zoned
 
 # A worker on a machine without tzdata pushes the tick that is due, once; whoever has it goes on.

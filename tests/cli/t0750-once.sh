@@ -141,7 +141,7 @@ for pair in "lease 999ms" "lease 25h" "keep 0" "wait x" "timeout -1s" "grace x";
     read -r option value <<<"$pair"
     error "--$option $value" 64 "once: --$option: *" "$il" once "--$option" "$value" k -- true
 done
-error "a grace that does not fit" 64 "once: --grace 1s is more than a third of the ttl of 1s" "$il" once --lease 1s --grace 1s k -- true
+error "a grace that does not fit" 64 "once: --grace 1s is more than a third of the TTL of 1s" "$il" once --lease 1s --grace 1s k -- true
 run sh -c '"$0" once binary -- cat blob | head -c 10 | wc -c' "$il"
 is "a reader that goes away" "$out" 10
 finish

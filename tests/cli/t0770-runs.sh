@@ -110,10 +110,10 @@ last c
 gives "cancel without a wait" 0 "$il" cancel "$id" --reason x
 like "... asks" "$out" "$id *"
 reap h
-bg deaf "$il" run --record --ttl 30s --grace 5s c -- sh -c 'trap "" TERM; touch deaf-up; while :; do sleep 0.02; done'
+bg deaf "$il" run --record --ttl 30s --grace 5s c -- sh -c 'trap "" TERM; touch deaf-up; exec sleep 300'
 await "a deaf one" test -e deaf-up
 last c
-error "a wait that is too short" 77 "cancel: the run has not ended yet" "$il" cancel "$id" --reason x --wait 100ms
+error "a wait that is too short" 77 "cancel: the run did not end within --wait" "$il" cancel "$id" --reason x --wait 100ms
 kill -KILL "${pids[deaf]}"
 reap deaf 2>/dev/null
 mkfifo say
@@ -143,7 +143,7 @@ done
 error "... with another status" 9 "x is held by *" "$il" run --record -E 9 x -- touch no
 error "a plain run, too" 75 "x is held by *" "$il" run x -- touch no
 gives "skip" 0 "$il" run --record --on-conflict skip x -- touch no
-like "... is said" "$err" "interlock: x: run $running is at work; skipped"
+like "... is said" "$err" "interlock: x: run $running is running; skipped"
 check "nothing was run" test ! -e no
 error "--wait that runs out" 75 "*" "$il" run --record --wait 100ms x -- touch no
 recorded "... is CANCELLED" x "d['state'] == 'CANCELLED'"
@@ -200,9 +200,9 @@ gives "the next" 0 "$il" runs --limit 2 --cursor "$next" --json
 json "... goes on" "len(d['items']) == 2"
 gives "by prefix" 0 "$il" runs bi --json
 json "... only those" "[i['key'] for i in d['items']] == ['big']"
-error "an unknown id" 1 "runs: no run '00000000-0000-4000-8000-000000000000'*" \
+error "an unknown id" 1 "runs: no such run: '00000000-0000-4000-8000-000000000000'*" \
     "$il" runs 00000000-0000-4000-8000-000000000000
-error "... as JSON" 1 "runs: no run 'nothing', and no runs of keys that start with it" "$il" runs nothing --json
+error "... as JSON" 1 "runs: no such run: 'nothing', and no runs with that key prefix" "$il" runs nothing --json
 gives "by prefix and a state that none has" 0 "$il" runs bi --state pending --json
 json "... is an empty listing" "d == {'items': [], 'next': None}"
 gives "by state" 0 "$il" runs --state failed,timeout --json

@@ -28,10 +28,10 @@ sql() {
     state=$(LC_ALL=C sed -n 's/^[^ ]*:  \([0-9A-Z]\{5\}\):.*/\1/p' sql.err) # HATA in Turkish
 }
 
-error "no such table" 1 "*no table*" "$il" guard "no$table" --key 'event:{event_id}'
+error "no such table" 1 "*no such table*" "$il" guard "no$table" --key 'event:{event_id}'
 error "no such column" 64 "*no column nope*" "$il" guard "$table" --key 'event:{nope}'
-error "a key without a column" 64 "*column in brackets*" "$il" guard "$table" --key event
-error "brackets that do not fit" 64 "*column in brackets*" "$il" guard "$table" --key 'event:{event_id'
+error "a key without a column" 64 "*column in braces*" "$il" guard "$table" --key event
+error "brackets that do not fit" 64 "*column in braces*" "$il" guard "$table" --key 'event:{event_id'
 error "neither --key nor --remove" 64 "*either*" "$il" guard "$table"
 error "which table" 64 "*TABLE is missing*" "$il" guard --key 'event:{event_id}'
 gives "a guard is put on it" 0 "$il" guard "$table" --key 'event:{event_id}'
@@ -111,12 +111,12 @@ psql -q -c "CREATE SCHEMA $app" -c "CREATE SCHEMA ${app}_b" -c "CREATE TABLE $ap
 gives "a name that tables of ours have is the user's" 0 "$il" guard job --key 'event:{event_id}'
 is "... and not ours" "$(psql -X -q -A -t -c "SELECT tgrelid::regclass FROM pg_trigger WHERE tgfoid = '$schema.guard_check'::regproc AND tgrelid::regclass::text LIKE '%job'")" "$app.job"
 psql -q -c "CREATE TABLE ${app}_b.job (event_id int)"
-error "two tables have the name" 64 "*write $app.job or ${app}_b.job*" "$il" guard job --key 'event:{event_id}'
+error "two tables have the name" 64 "*use $app.job or ${app}_b.job*" "$il" guard job --key 'event:{event_id}'
 gives "... with its schema it is one" 0 "$il" guard "${app}_b.job" --key 'event:{event_id}'
-error "a table of ours by its schema" 64 "*of Interlock itself*" "$il" guard "$schema.job" --key 'event:{tenant}'
-error "... or as the only one" 64 "*of Interlock itself*" "$il" guard lease --key 'event:{key}'
-error "a table of PostgreSQL's" 1 "*no table*" "$il" guard pg_catalog.pg_class --key '{relname}'
-error "a view" 1 "*no table*" "$il" guard "$app.seen" --key 'event:{event_id}'
+error "a table of ours by its schema" 64 "*of Interlock and cannot be guarded*" "$il" guard "$schema.job" --key 'event:{tenant}'
+error "... or as the only one" 64 "*of Interlock and cannot be guarded*" "$il" guard lease --key 'event:{key}'
+error "a table of PostgreSQL's" 1 "*no such table*" "$il" guard pg_catalog.pg_class --key '{relname}'
+error "a view" 1 "*no such table*" "$il" guard "$app.seen" --key 'event:{event_id}'
 error "a name of three parts" 64 "*SCHEMA.TABLE*" "$il" guard a.b.c --key 'event:{event_id}'
 error "a quote that does not end" 64 "*SCHEMA.TABLE*" "$il" guard '"acct' --key 'event:{event_id}'
 error "nothing behind the dot" 64 "*SCHEMA.TABLE*" "$il" guard "$app." --key 'event:{event_id}'
@@ -183,7 +183,7 @@ is "DELETE" "$state" IL002
 # ---- tables that inherit
 
 psql -q -c "CREATE TABLE $app.base (event_id int)" -c "CREATE TABLE $app.heir () INHERITS ($app.base)" -c "INSERT INTO $app.heir VALUES (2)"
-error "a table that others inherit from" 64 "*inherit from $app.base*" "$il" guard base --key 'event:{event_id}'
+error "a table that others inherit from" 64 "*$app.base has child tables*" "$il" guard base --key 'event:{event_id}'
 gives "one that inherits" 0 "$il" guard heir --key 'event:{event_id}'
 sql "UPDATE $app.base SET event_id = 3"
 is "... also when it is written through the other" "$state" IL002

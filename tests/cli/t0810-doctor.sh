@@ -12,7 +12,7 @@ json "... each with a level, a value and what it means" "all(i['level'] in ('ok'
 chmod 644 "$INTERLOCK_STORE"
 run "$il" doctor --json
 json "a file that others can read is a warning" "[i['level'] for i in d['items'] if i['name'] == 'file mode'] == ['warning']"
-error "it has no tables of yours" 64 "*postgres:*" "$il" doctor --table jobs
+error "it has no tables of yours" 64 "*--connection*" "$il" doctor --table jobs
 
 postgres_store
 gives "a PostgreSQL store" 0 "$il" migrate
@@ -71,5 +71,5 @@ json "a unique index must cover all rows" "d['items'][0]['level'] == 'warning'"
 psql -q -c "DROP INDEX partial_$$" -c "CREATE UNIQUE INDEX ON $table (idempotency_key) WHERE idempotency_key IS NOT NULL" -c "CREATE INDEX whatever_$$ ON $table (status, created_at, id) WHERE status = 'PENDING'"
 run "$il" doctor --table "public.$table" --json
 json "indexes are known by their shape" "[i['level'] for i in d['items']] == ['ok', 'ok', 'warning']"
-error "no such table" 1 "*no table*" "$il" doctor --table "no$table"
+error "no such table" 1 "*no such table*" "$il" doctor --table "no$table"
 finish

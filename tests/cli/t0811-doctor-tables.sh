@@ -180,7 +180,7 @@ sql "$(py -c 'import json, sys; print(next(i["sql"] for i in json.load(sys.stdin
 found_setting "WAL mode" journal_mode "[]"
 sql "DROP TABLE t"
 findings
-found "no primary key" nokey warning "primary key" "i['sql'] is None and i['means'].endswith('SQLite cannot add one: create a new table, copy, rename')"
+found "no primary key" nokey warning "primary key" "i['sql'] is None and i['means'].endswith('SQLite cannot add one: create a new table, copy the rows, rename it')"
 check "nothing was written" py -c 'import sqlite3; assert sqlite3.connect("app.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)'
 
 # ---- PostgreSQL

@@ -13,7 +13,7 @@ export INTERLOCK_STORE="redis+unix://$work/redis.sock"
 gives "a store" 0 env INTERLOCK_STORE="$INTERLOCK_STORE?max_ttl=120" "$il" run k -- true
 gives "it is looked at" 0 "$il" doctor --json
 json "max_ttl is the store's, not the URL's" "$(level max_ttl) == [('note', '120 s')]"
-json "wake-ups are heard" "$(level wake-ups) == [('ok', 'heard')]"
+json "wake-ups are heard" "$(level wake-ups) == [('ok', 'working')]"
 redis ACL SETUSER deaf on '>pw' '~{il}*' '&{il}:wake' +@all -subscribe >/dev/null
 gives "a user who may not subscribe" 0 env INTERLOCK_STORE="redis+unix://deaf:pw@$work/redis.sock" "$il" doctor --json
 json "... is told so, and what to allow" "$(level wake-ups) == [('warning', 'refused')] and any('&{il}:wake' in i['means'] for i in d['items'])"
@@ -60,7 +60,7 @@ like "... who, and until when" "$out" "$key is held*holder *their-run*classic cl
 check "... no age, no fence, and nothing that does not work" test "$(grep -c -E 'since|renewed|fence|break|forever' "$work/out")" = 0
 gives "locks shows it" 0 "$il" locks
 like "... without fence and age" "$out" "*$key *their-run *- *classic client's *-*"
-error "break says what it is, and how to end it" 1 "break: held by their-run, a classic Redis client*--now*" "$il" break $key --reason test
+error "break says what it is, and how to end it" 1 "break: 'pipeline:daily' is held by their-run, a classic Redis client*--now*" "$il" break $key --reason test
 redis PERSIST pipeline_lock:default:daily >/dev/null
 gives "why of one without an expiry" 0 "$il" why $key
 like "... says so" "$out" "*It has no expiry*"

@@ -15,7 +15,7 @@ sql() {
     psql -qAt -c "$1"
 }
 
-# to_do NAME PATTERN COMMAND...: its first line says what is to be done; those of apps follow.
+# to_do NAME PATTERN COMMAND...: its first line says what needs to be done; those of apps follow.
 to_do() {
     local name=$1 pattern=$2
     shift 2
@@ -24,7 +24,7 @@ to_do() {
     like "... (what it says)" "$(head -n 1 "$work/err")" "interlock: $pattern"
 }
 error "no store yet" 69 "*interlock migrate*" "$il" locks
-to_do "... which is something to do" "*version $newest is to be installed" "$il" migrate --check
+to_do "... which is something to do" "*version $newest needs to be installed" "$il" migrate --check
 run "$il" migrate --json
 is "it is installed" "$status" 0
 json "... from nothing to a version" "d == {'from': 0, 'to': $newest, 'functions': True, 'to_do': False, 'apps': [{'name': n, 'from': 0, 'to': 1, 'to_do': False} for n in ('campus', 'check', 'ingest', 'usage')]}"
@@ -36,7 +36,7 @@ is "... on the server's clock" "$(sql "SELECT test_clock FROM $schema.state")" f
 # Functions are no part of the version.
 sql "UPDATE $schema.state SET functions = '0.0.1 0000000000000000'"
 sql "DROP FUNCTION $schema.asked()"
-to_do "functions of an older release are to be replaced" "*functions must be reinstalled*" "$il" migrate --check
+to_do "functions of an older release are to be replaced" "*functions need to be reinstalled*" "$il" migrate --check
 gives "... whoever opens the store does it" 0 "$il" locks
 is "... for good" "$(sql "SELECT count(*) FROM pg_proc WHERE pronamespace = '$schema'::regnamespace AND proname = 'asked'")" 1
 gives "... so nothing is left to do" 0 "$il" migrate --check

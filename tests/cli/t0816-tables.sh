@@ -27,7 +27,7 @@ sql() {
     psql -qAt -c "$1"
 }
 
-last "nothing is there yet" 1 "*toy: version 1 is to be installed" "$toy" migrate --check
+last "nothing is there yet" 1 "*toy: version 1 needs to be installed" "$toy" migrate --check
 run "$toy" migrate --check --json
 json "... as JSON" "[a for a in d['apps'] if a['name'] == 'toy'] == [{'name': 'toy', 'from': 0, 'to': 1, 'to_do': True}] and d['to_do']"
 is "... and nothing was created" "$(sql "SELECT count(*) FROM pg_namespace WHERE nspname = '${schema}_toy'")" 0
@@ -43,7 +43,7 @@ json "... and nothing to tell" "not [i for i in d['items'] if i['name'] == 'tabl
 sql "INSERT INTO ${schema}_toy.course (tenant, code, seats) VALUES ('a', 'c', 7)"
 run "$next" doctor --json
 json "doctor warns of older tables" "[i['value'] for i in d['items'] if i['name'] == 'tables of toy'] == ['version 1']"
-last "... which are to be upgraded" 1 "*toy: version 1 is to be upgraded to version 2" "$next" migrate --check
+last "... which are to be upgraded" 1 "*toy: version 1 needs to be upgraded to version 2" "$next" migrate --check
 for i in 1 2 3 4; do
     "$next" migrate --json >"$work/out.$i" 2>"$work/err.$i" &
 done
@@ -57,17 +57,17 @@ json "... and says why" "[i['value'] for i in d['items'] if i['name'] == 'tables
 
 # The data store decides, not the store.
 sql "DROP SCHEMA ${schema}_toy CASCADE"
-last "a store in a file with its data in a database" 1 "*toy: version 1 is to be installed" \
+last "a store in a file with its data in a database" 1 "*toy: version 1 needs to be installed" \
     env "INTERLOCK_STORE=$sqlite" "$toy" migrate --check --data "$INTERLOCK_STORE"
 gives "... is migrated there" 0 env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$INTERLOCK_STORE"
 is "... really" "$(sql "SELECT version FROM ${schema}_toy.interlock_tables")" 1
 
 # A store and the tables of an app do not share a schema.
-error "a store where the tables of an app are" 64 "*schema ${schema}_toy has the tables of an app*" \
+error "a store where the tables of an app are" 64 "*schema ${schema}_toy contains the tables of an app*" \
     env "INTERLOCK_STORE=${INTERLOCK_STORE}_toy" "$toy" migrate
 sql "DROP SCHEMA ${schema}_toy, ${schema}_check CASCADE"
 gives "a store first" 0 env "INTERLOCK_STORE=${INTERLOCK_STORE}_toy" "$il" run k -- true
-last "... then the tables of an app" 64 "*schema ${schema}_toy, for the tables of toy, has a store*" "$toy" migrate
+last "... then the tables of an app" 64 "*schema ${schema}_toy, needed for the tables of toy, contains a store*" "$toy" migrate
 sql "DROP SCHEMA IF EXISTS ${schema}_toy, ${schema}_toy_admin, ${schema}_toy_check CASCADE"
 gives "... without it" 0 "$toy" migrate
 
@@ -82,7 +82,7 @@ sql "CREATE SCHEMA ${schema}_check AUTHORIZATION nobody_$schema"
 gives "an empty one that he was given" 0 env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$others"
 sql "DROP SCHEMA ${schema}_toy, ${schema}_check CASCADE"
 gives "tables of somebody else" 0 env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$INTERLOCK_STORE"
-last "... in a schema that he may not use" 0 "cannot use the tables of toy: this user lacks the right USAGE on schema ${schema}_toy" \
+last "... in a schema that he may not use" 0 "cannot use the tables of toy: this user has no USAGE privilege on schema ${schema}_toy" \
     env "INTERLOCK_STORE=$sqlite" "$toy" migrate --data "$others"
 sql "GRANT USAGE ON SCHEMA ${schema}_toy, ${schema}_check TO nobody_$schema"
 last "... or whose tables he may not read" 0 "*permission denied for table interlock_tables*" \

@@ -17,7 +17,7 @@ stop_server() {
 
 error "nobody listens" 69 "http://127.0.0.1:9: *" "$il" locks --server http://127.0.0.1:9
 error "a server and a store" 64 "--store and --server cannot be combined*" "$il" locks --store y.db --server http://127.0.0.1:9
-error "a URL with a user" 64 "*has no user*INTERLOCK_API_KEY*" "$il" locks --server http://me:secret@127.0.0.1:9
+error "a URL with a user" 64 "*remove the user*INTERLOCK_API_KEY*" "$il" locks --server http://me:secret@127.0.0.1:9
 like "... and the password is not shown" "$err" "*[!s][!e][!c][!r][!e][!t]*"
 
 key=$("$il" key create --tenant default --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')
@@ -63,16 +63,16 @@ gives "once more" 3 "$il" once order:1 -- sh -c 'echo made; exit 3'
 is "... the same answer" "$out" made
 # ---- what a server is not asked ----
 error "a server behind a server" 64 "serve: *" "$il" serve --allow-root
-error "keys" 64 "key list: *not through a server*" "$il" key list
-error "tenants" 64 "tenant list: *not through a server*" "$il" tenant list
-error "the audit" 64 "audit: *not through a server*" "$il" audit
+error "keys" 64 "key list: *cannot be used with a server*" "$il" key list
+error "tenants" 64 "tenant list: *cannot be used with a server*" "$il" tenant list
+error "the audit" 64 "audit: *cannot be used with a server*" "$il" audit
 gives "... unless it is told where it is" 0 "$il" audit --data "$work/x.db"
-error "doctor" 64 "doctor: *not through a server*" "$il" doctor
-error "migrate" 64 "migrate: *not through a server*" "$il" migrate
+error "doctor" 64 "doctor: *cannot be used with a server*" "$il" doctor
+error "migrate" 64 "migrate: *cannot be used with a server*" "$il" migrate
 error "guards" 64 "*need a postgres: store*" "$il" guard
 error "another tenant" 64 "*to tenant 'default', not 'acme'*" "$il" locks --tenant acme
 error "what is no server" 64 "--server: *http://HOST:PORT*" "$il" locks --server 127.0.0.1:7600
-error "a path behind it" 69 "*no server is listening there*" "$il" locks --server "$INTERLOCK_SERVER/x"
+error "a path behind it" 69 "*no server is listening on the socket*" "$il" locks --server "$INTERLOCK_SERVER/x"
 gives "cache get" 0 "$il" cache get --ttl 1m page -- sh -c 'echo built'
 gives "... a hit" 0 "$il" cache get --ttl 1m page -- sh -c 'echo built again'
 is "... the same value" "$out" built
@@ -89,13 +89,13 @@ key_of() {
 }
 INTERLOCK_API_KEY=$(key_of --role read)
 gives "a key that may read" 0 "$il" locks
-error "... and nothing else" 64 "*lacks the role 'write'*lock:acquire*" "$il" run r -- true
-error "... not break" 64 "*lacks the role 'write'*" "$il" queue push mail x
+error "... and nothing else" 64 "*needs the role 'write'*lock:acquire*" "$il" run r -- true
+error "... not break" 64 "*needs the role 'write'*" "$il" queue push mail x
 INTERLOCK_API_KEY=$(key_of --role write --prefix app:)
 gives "a key with a prefix" 0 "$il" run app:1 -- true
 error "... beyond it" 64 "*outside its prefix*" "$il" run other -- true
 error "... a queue beyond it is not there" 1 "*no such queue: 'mail'*" "$il" queue work --drain mail -- true
-error "... nor may it administer" 64 "*lacks the role 'operator'*" "$il" queue pause app:q
+error "... nor may it administer" 64 "*needs the role 'operator'*" "$il" queue pause app:q
 hold fifth app:2 --ttl 2s
 "$il" key revoke --data "$work/x.db" --reason "a test" "$("$il" key list --data "$work/x.db" --json |
     py -c 'import json, sys; print(json.load(sys.stdin)["items"][-1]["id"])')" >/dev/null

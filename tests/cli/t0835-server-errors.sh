@@ -98,7 +98,7 @@ done
 rm -f "$work/go"
 
 # ---- runs, idempotency, queues ----
-same "no such run" 1 "*no run 'nope'*" runs nope
+same "no such run" 1 "*no such run: 'nope'*" runs nope
 same "no log" 1 "logs: no such run: 'nope'" logs nope
 same "nothing to cancel" 1 "cancel: no such run: 'nope'" cancel --reason "a test" nope
 both once order:1 -- true
@@ -112,7 +112,7 @@ same "no such queue" 1 "queue work: no such queue: 'nope'; use --create*" queue 
 # ---- pipelines ----
 both trigger strict
 same "a pipeline that runs" 75 "trigger: Pipeline strict is already running: ????????-*" trigger strict
-same "the tenant's limit" 75 "trigger: the tenant's limit is 1 concurrent pipeline runs" trigger other
+same "the tenant's limit" 75 "trigger: the tenant has reached its limit of 1 concurrent pipeline runs" trigger other
 error "no such pipeline" 1 "trigger: *nope*" "${through[@]}" "$il" trigger nope
 touch "$work/go"
 kill -TERM "$server_pid"

@@ -6,7 +6,7 @@ samples=$IL_TEST_SOURCE/deploy/pipelines
 
 # The samples, and every example of the documentation.
 gives "the samples are fine" 0 "$il" pipelines check "$samples"
-is "... and need no advice" "$out" "4 pipelines of 1 tenant, 0 invalid, 0 pieces of advice"
+is "... and need no advice" "$out" "4 pipelines of 1 tenant, 0 invalid, 0 suggestions"
 is "... nothing on stderr" "$err" ""
 mkdir -p docs/acme
 awk -v dir=docs/acme '/^```yaml$/ { n++; f = dir "/" n ".yml"; next } /^```$/ { f = "" } f != "" { print > f }' \
@@ -21,33 +21,33 @@ good='steps: [{step_id: a, type: command, run: [x]}]'
 printf 'pipeline_id: one\n%s\n' "$good" >dir/acme/one.yml
 printf 'pipeline_id: one\n%s\n' "$good" >dir/globex/one.yml
 gives "two that are fine" 0 "$il" pipelines check dir
-is "... two tenants" "$out" "2 pipelines of 2 tenants, 0 invalid, 0 pieces of advice"
+is "... two tenants" "$out" "2 pipelines of 2 tenants, 0 invalid, 0 suggestions"
 printf 'pipeline_id: two\ntimeout_minutes: 1441\nstep: []\n' >dir/acme/two.yml
 gives "one that is not" 1 "$il" pipelines check dir
 is "... each fault, with its line" "$err" "dir/acme/two.yml:1: steps: must be a list of 1 to 100 steps
 dir/acme/two.yml:2: timeout_minutes: must be a whole number from 1 to 1440, not '1441'
 dir/acme/two.yml:3: unknown key 'step' (did you mean 'steps'?)"
-is "... the others count" "$out" "2 pipelines of 2 tenants, 1 invalid, 0 pieces of advice"
+is "... the others count" "$out" "2 pipelines of 2 tenants, 1 invalid, 0 suggestions"
 gives "... as JSON" 1 "$il" pipelines check --json dir
 json "... the same" "[(i['path'], i['line'], i['field'], i['severity']) for i in d['items']] == [('dir/acme/two.yml', 1, 'steps', 'error'), ('dir/acme/two.yml', 2, 'timeout_minutes', 'error'), ('dir/acme/two.yml', 3, '', 'error')] and d['next'] is None"
 gives "a file" 1 "$il" pipelines check dir/acme/two.yml
-is "... only that" "$out" "0 pipelines of 0 tenants, 1 invalid, 0 pieces of advice"
+is "... only that" "$out" "0 pipelines of 0 tenants, 1 invalid, 0 suggestions"
 gives "files" 0 "$il" pipelines check dir/acme/one.yml dir/globex/one.yml
-is "... of two tenants" "$out" "2 pipelines of 2 tenants, 0 invalid, 0 pieces of advice"
+is "... of two tenants" "$out" "2 pipelines of 2 tenants, 0 invalid, 0 suggestions"
 gives "a file twice" 0 "$il" pipelines check dir/acme/one.yml dir/acme/one.yml
-is "... counts once" "$out" "1 pipeline of 1 tenant, 0 invalid, 0 pieces of advice"
+is "... counts once" "$out" "1 pipeline of 1 tenant, 0 invalid, 0 suggestions"
 gives "a tenant's folder" 1 "$il" pipelines check dir/acme
-is "... only its" "$out" "1 pipeline of 1 tenant, 1 invalid, 0 pieces of advice"
+is "... only its" "$out" "1 pipeline of 1 tenant, 1 invalid, 0 suggestions"
 cp dir/acme/one.yml dir/acme/zwei.yml
 rm dir/acme/two.yml
 gives "the same id twice" 1 "$il" pipelines check dir
-is "... names both" "$err" "dir/acme/zwei.yml:1: pipeline_id: 'one' is also the id of the pipeline in dir/acme/one.yml; this file is ignored"
+is "... names both" "$err" "dir/acme/zwei.yml:1: pipeline_id: duplicate pipeline_id 'one', already used in dir/acme/one.yml; this file is ignored"
 rm dir/acme/zwei.yml
 gives "nothing there" 1 "$il" pipelines check nowhere
-is "... says so" "$err" "nowhere: cannot be read: No such file or directory"
+is "... says so" "$err" "nowhere: cannot read the file: No such file or directory"
 mkdir empty
 gives "an empty folder" 1 "$il" pipelines check empty
-like "... is a mistake" "$err" "empty: no pipelines*"
+like "... is a mistake" "$err" "empty: no pipeline files*"
 mkdir dir/Bad
 gives "a folder that is no tenant's" 1 "$il" pipelines check dir
 like "... says so" "$err" "dir/Bad: 'Bad' is not a tenant id*"
@@ -60,8 +60,8 @@ rm dir/acme/red.yml
 # advice, which is no error.
 printf 'pipeline_id: adv\ntimeout_minutes: 3\n%s\n' "$good" >dir/acme/adv.yml
 gives "advice" 0 "$il" pipelines check dir
-like "... is given" "$err" "dir/acme/adv.yml:2: advice: lock_timeout_seconds: 600 is advised for a pipeline of under 5 minutes*"
-is "... and counted" "$out" "3 pipelines of 2 tenants, 0 invalid, 1 piece of advice"
+like "... is given" "$err" "dir/acme/adv.yml:2: advice: lock_timeout_seconds: recommended: 600 for a timeout of under 5 minutes (currently *"
+is "... and counted" "$out" "3 pipelines of 2 tenants, 0 invalid, 1 suggestion"
 gives "... not with --quiet" 0 "$il" pipelines check --quiet dir
 is "... at all" "$out$err" ""
 gives "... as JSON" 0 "$il" pipelines check --json dir
@@ -69,9 +69,9 @@ json "... has a severity" "[i['severity'] for i in d['items']] == ['advice']"
 rm dir/acme/adv.yml
 
 # The configured folder.
-error "none" 64 "pipelines check: no folder or files*" "$il" pipelines check
+error "none" 64 "pipelines check: no folder or file given*" "$il" pipelines check
 INTERLOCK_PIPELINES=dir gives "the configured one" 0 "$il" pipelines check
-is "... is checked" "$out" "2 pipelines of 2 tenants, 0 invalid, 0 pieces of advice"
+is "... is checked" "$out" "2 pipelines of 2 tenants, 0 invalid, 0 suggestions"
 error "list: none" 64 "pipelines list: no pipelines folder*" "$il" pipelines list
 
 # list

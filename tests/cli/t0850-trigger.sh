@@ -120,7 +120,7 @@ id=$(py -c 'import json, sys; print(json.load(sys.stdin)["pipeline_logging_id"])
 gives "a second one" 0 "$il" trigger long --json
 json "... is told its id" "d['pipeline_logging_id'] == '$id' and d['status'] == 'RUNNING' and 'no server' in d['message']"
 gives "it has not ended" 77 "$il" trigger long --wait 100ms
-like "... and says so" "$err" "*not ended*"
+like "... and says so" "$err" "*did not end within --wait*"
 
 "$il" serve --allow-root --log-level error --listen "unix:$socket" >"$work/server.log" 2>&1 </dev/null &
 server_pid=$!

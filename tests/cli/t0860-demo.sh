@@ -24,7 +24,7 @@ is "..." "$out" 401
 
 eval "$(grep -o 'demo() {.*}' "$work/demo.out")"
 gives "a line to try" 0 demo pause-holder
-like "... says what to watch" "$out" '*"watch":"Its lease of 5s ends.*'
+like "... says what to watch" "$out" '*"watch":"Its lease of 5s expires.*'
 gives "trigger" 0 ask -XPOST "$URL/pipelines/run/slow"
 json "... is new" "d['status'] == 'PENDING'"
 id=$(value pipeline_logging_id <<<"$out")
@@ -40,7 +40,7 @@ await "... and pass" completed
 
 server=$(grep -o 'kill -9 [0-9]*' "$work/demo.out" | cut -d' ' -f3)
 kill -9 "$server"
-await "a new server runs" grep -q 'A new one runs' "$work/demo.out"
+await "a new server runs" grep -q 'Started a new one' "$work/demo.out"
 failed() { ask "$URL/pipelines/runs/$id" | grep -q '"status":"FAILED"'; }
 await "the run has failed" failed
 gives "... and says why" 0 ask "$URL/pipelines/runs/$id"

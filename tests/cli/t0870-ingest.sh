@@ -12,7 +12,7 @@ is "... nothing on stderr" "$err" ""
 gives "an entry list" 0 "$il" ingest parse --json "$pages/entries-new"
 json "... its entries" "d == {'page': 'entries', 'entries': [{'class_name': 'Buggy', 'car_number': '1', 'name': 'ANN LEE', 'transponder': '123'}], 'warnings': []}"
 gives "an older one" 0 "$il" ingest parse "$pages/entries-old"
-is "... with a warning" "$err" "interlock: warning: class 'Buggy' has 1 entries, not 2"
+is "... with a warning" "$err" "interlock: warning: class 'Buggy' lists 1 entries, but declares 2"
 gives "a race" 0 "$il" ingest parse --json --id 5 --track x "$pages/race"
 json "... results and laps" "d['page'] == 'race' and d['race']['source_race_id'] == '5' and [(r['name'], r['source_driver_id'], [l['time_ms'] for l in r['laps']]) for r in d['race']['results']][0] == ('FELIX KOEGLER', '346997', [37234])"
 json "... a driver without an id" "d['race']['results'][1]['source_driver_id'].startswith('synthetic-')"
@@ -24,11 +24,11 @@ is "... a line each" "$out" "TRACK     NAME
 canberra  Canberra"
 
 gives "a page of another kind" 1 "$il" ingest parse --page race "$pages/event"
-is "... its code" "$err" "interlock: $pages/event: RACE_PAGE_FORMAT_ERROR: the race page has no result table (a head with Pos and Behind)"
+is "... its code" "$err" "interlock: $pages/event: RACE_PAGE_FORMAT_ERROR: no result table on the race page (expected columns Pos and Behind)"
 gives "another id than in the URL" 1 "$il" ingest parse --id 1 "$pages/event"
-is "... its code" "$err" "interlock: $pages/event: VALIDATION_ERROR: the page of id 1 is that of 486677"
+is "... its code" "$err" "interlock: $pages/event: VALIDATION_ERROR: expected the page of id 1, got that of 486677"
 echo '<p>Hello' >hello.html
 gives "no page of LiveRC" 64 "$il" ingest parse hello.html
-is "... says so" "$err" "interlock: unknown kind of page; is it a page of LiveRC?"
+is "... says so" "$err" "interlock: cannot detect the kind of page; is it from LiveRC? Pass --page"
 gives "no file" 64 "$il" ingest parse missing.html
 finish

@@ -20,7 +20,7 @@ json "... everything was read" "d['result']['status'] == 'updated' and d['result
 gives "runs shows an ingestion" 0 "$il" runs "$run"
 is "... with its stages" "$(printf '%s\n' "$out" | grep -c COMPLETED)" 8
 gives "logs, too" 0 "$il" logs "$run"
-is "... a line for each stage" "$(printf '%s\n' "$out" | grep -c '^== [a-z_]*: ')" 6
+is "... a line for each stage" "$(printf '%s\n' "$out" | LC_ALL=C grep -c '^== [a-z_]*: ')" 6
 gives "tracks" 0 "$il" ingest tracks
 is "... read" "$out" "tracks updated"
 gives "events of a track" 0 "$il" ingest events --track hilltoprc --json

@@ -31,11 +31,11 @@ error "it is a draft" 1 "tournament $cup is not open for enrollment: its state i
 gives "it opens" 0 "$il" campus transition "$cup" ENROLLMENT_OPEN
 gives "enroll" 0 "$il" campus enroll --json "$cup" "$ada"
 json "... the cost" "(d['cost'], d['status']) == (60, 'APPROVED')"
-error "once only" 1 "user $ada is enrolled in tournament $cup already" "$il" campus enroll "$cup" "$ada"
+error "once only" 1 "user $ada is already enrolled in tournament $cup" "$il" campus enroll "$cup" "$ada"
 error "an unknown tournament" 1 "tournament none not found" "$il" campus enroll none "$ada"
 error "an unknown user" 1 "user none not found" "$il" campus enroll "$cup" none
 error "an edge that does not exist" 1 "tournament $cup cannot go from ENROLLMENT_OPEN to DRAFT" "$il" campus transition "$cup" DRAFT
-error "a value out of range" 64 "campus assess: a value is 40 to 99, with at most one decimal" "$il" campus assess l passing 100
+error "a value out of range" 64 "campus assess: VALUE must be from 40 to 99, with at most one decimal" "$il" campus assess l passing 100
 gives "show the user" 0 "$il" campus user --json "$ada"
 json "... has paid" "d['credit_balance'] == 40"
 gives "for people" 0 "$il" campus user "$ada"
@@ -64,7 +64,7 @@ json "... no debt, and none of the baseline is reported" "all(i['known'] == 0 an
 # ---- a broken invariant ----
 count "UPDATE users SET xp_balance = xp_balance + 1 WHERE id = '$ada'" >/dev/null
 gives "a lost update" 1 "$il" check
-is "... is a system event" "$(count "SELECT count(*), min(level), min(text) FROM system_events WHERE type = 'INVARIANT_BROKEN'")" "1 ERROR campus.reward_balance: 1 new, the first is $ada"
+is "... is a system event" "$(count "SELECT count(*), min(level), min(text) FROM system_events WHERE type = 'INVARIANT_BROKEN'")" "1 ERROR campus.reward_balance: 1 new offenders, first: $ada"
 
 # ---- through a server ----
 key=$("$il" key create --tenant default --admin --json | py -c 'import json, sys; print(json.load(sys.stdin)["key"])')

@@ -72,8 +72,8 @@ error "a bad cursor" 64 "key list: *" "$il" key list --cursor nonsense
 
 # Revoked.
 error "revoking needs a reason" 64 "*--reason*" "$il" key revoke "$id"
-error "... and the right tenant" 1 "key revoke: no such key*" "$il" key revoke --tenant default --reason x "$id"
-error "... and a key" 1 "key revoke: no such key*" "$il" key revoke --reason x 00000000-0000-7000-8000-000000000000
+error "... and the right tenant" 1 "key revoke: no such API key*" "$il" key revoke --tenant default --reason x "$id"
+error "... and a key" 1 "key revoke: no such API key*" "$il" key revoke --reason x 00000000-0000-7000-8000-000000000000
 run "$il" key revoke --reason "it leaked" "$id" --json
 json "revoked" "d == {'id': '$id', 'revoked': True}"
 gives "again" 0 "$il" key revoke --reason "really" "$id"
@@ -93,13 +93,13 @@ error "one that there is not" 1 "tenant set: no such tenant: *" "$il" tenant set
 
 # Audit.
 run "$il" audit --json
-json "what was done is written down, newest first" "[i['act'] for i in d['items']] == ['tenant.set', 'tenant.create', 'key.revoke', 'key.revoke', 'key.create', 'key.create', 'key.create', 'key.create']"
+json "what was done is written down, newest first" "[i['action'] for i in d['items']] == ['tenant.set', 'tenant.create', 'key.revoke', 'key.revoke', 'key.create', 'key.create', 'key.create', 'key.create']"
 json "... by whom, to what, why" "(lambda i: i['who'] == 'cli:$(id -un)' and i['what'] == '$id' and i['tenant'] == 'acme' and i['reason'] == 'it leaked' and i['outcome'] == 'OK')(d['items'][3])"
 json "... and no secret" "'sk_' not in json.dumps(d)"
-run "$il" audit --act key.create --tenant default --limit 2 --json
+run "$il" audit --action key.create --tenant default --limit 2 --json
 json "a page of some" "len(d['items']) == 2 and d['next'] == str(d['items'][1]['seq'])"
 next=$(py -c 'import json; print(json.load(open("out"))["next"])')
-run "$il" audit --act key.create --tenant default --limit 2 --cursor "$next" --json
+run "$il" audit --action key.create --tenant default --limit 2 --cursor "$next" --json
 json "... and the rest" "len(d['items']) == 1 and d['next'] is None"
 error "a bad cursor" 64 "audit: --cursor: *" "$il" audit --cursor x
 gives "for people" 0 "$il" audit
@@ -125,14 +125,14 @@ gives "a run is cancelled" 0 "$il" cancel "$(py -c 'import json; print(json.load
 hold h key --holder me
 gives "broken" 0 "$il" break key --reason "it hangs" --now
 run "$il" audit --json
-json "every act, newest first" "[i['act'] for i in d['items']] == ['lock.break', 'run.cancel', 'job.cancel', 'job.cancel', 'cron.remove', 'cron.set', 'queue.purge', 'queue.set', 'queue.resume', 'queue.pause', 'job.retry', 'job.cancel']"
+json "every act, newest first" "[i['action'] for i in d['items']] == ['lock.break', 'run.cancel', 'job.cancel', 'job.cancel', 'cron.remove', 'cron.set', 'queue.purge', 'queue.set', 'queue.resume', 'queue.pause', 'job.retry', 'job.cancel']"
 json "... by whom" "{i['who'] for i in d['items']} == {'cli:$(id -un)'}"
-json "... to what, why" "[(i['what'], i['reason']) for i in d['items'] if i['act'] in ('lock.break', 'queue.pause')] == [('key', 'it hangs'), ('mail', 'no network')]"
+json "... to what, why" "[(i['what'], i['reason']) for i in d['items'] if i['action'] in ('lock.break', 'queue.pause')] == [('key', 'it hangs'), ('mail', 'no network')]"
 json "... whose" "[i['tenant'] for i in d['items'][:4]] == ['default', 'default', 'acme', 'default']"
 json "... how it ended" "[i['outcome'] for i in d['items'][:4]] == ['OK', 'OK', 'OK', 'NOT_FOUND']"
 gives "another data store" 0 env INTERLOCK_DATA="$work/other.db" "$il" queue pause mail --reason x
 run "$il" audit --data "$work/other.db" --json
-json "... has it" "[i['act'] for i in d['items']] == ['queue.pause']"
+json "... has it" "[i['action'] for i in d['items']] == ['queue.pause']"
 mkdir "$work/folder.db"
 run env INTERLOCK_DATA="$work/folder.db" "$il" queue resume mail
 is "what cannot be recorded has happened" "$status" 0
@@ -157,7 +157,7 @@ json "from the environment" "len(d['items']) == 2"
 gives "Redis has them in the state folder" 0 env INTERLOCK_STORE=redis://127.0.0.1:1 "$il" key create
 check "... in a file" test -e "$work/state/interlock/data.db"
 is "... and a folder of the user's own" "$(stat -c %a "$work/state/interlock")" 700
-error "a server is no store" 64 "key create: *not through a server*" env -u INTERLOCK_STORE "$il" --server http://127.0.0.1:1 key create
+error "a server is no store" 64 "key create: *cannot be used with a server*" env -u INTERLOCK_STORE "$il" --server http://127.0.0.1:1 key create
 
 # The process that makes a key cannot be looked into, and leaves no core.
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then

@@ -1,6 +1,6 @@
 /*
  * acquire.c: every row of the acquire table of src/core/README.md, on a key without a queue. Rows
- * about waiting are in queue.c, about lock order in order.c, about deadlock in deadlock.c.
+ * about waiting are in waiters.c, about lock order in order.c, about deadlock in deadlock.c.
  */
 #include "harness/suite.h"
 

@@ -330,7 +330,7 @@ T_TEST(null_is_harmless)
     il_op_release(&op);
     il_lease_free(NULL);
     T_EQ(il_apply(NULL, &op, 1, &err), IL_INVAL);
-    assert_string_equal(err.message, "no handle given");
+    assert_string_equal(err.message, "h must not be NULL");
     T_EQ(il_wait(NULL, &op, 0), IL_INVAL);
     T_EQ(il_wait(t_handle(s), NULL, 0), IL_INVAL);
     T_EQ(il_wait(t_handle(s), &op, 0), IL_INVAL); /* not a queued acquire */

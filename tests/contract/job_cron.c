@@ -364,7 +364,7 @@ T_TEST(what_is_refused)
     refused(t_cron_set(s, "q", .name = "", .schedule = "@daily"), "name of the schedule is empty");
     refused(t_cron_set(s, "q", .name = "c"), "no schedule given");
     refused(t_cron_set(s, "q", .name = "c", .schedule = ""), "schedule is empty");
-    refused(t_cron_set(s, "q", .name = "c", .schedule = "* * * *"), "4 of five fields");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "* * * *"), "has 4 fields, expected five");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "60 * * * *"),
             "minute '60' is out of range");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@never"), "'@never' is not one of");
@@ -373,7 +373,7 @@ T_TEST(what_is_refused)
             "unknown time zone 'Mars/Base'");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=../../etc/passwd @daily"),
             "is not a time zone name");
-    refused(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=UTC"), "not a time zone and a");
+    refused(t_cron_set(s, "q", .name = "c", .schedule = "CRON_TZ=UTC"), "needs a time zone and a");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .priority = 2000), "priority");
     refused(t_cron_set(s, "q", .name = "c", .schedule = "@daily", .max_attempts = 5000),
             "max_attempts");

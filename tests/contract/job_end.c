@@ -289,7 +289,7 @@ T_TEST(after_somebody_else_claimed_it)
 
     t_pass(s, 30000);
     uint64_t token = t_claim_is(s, "q", "w2", "j");
-    all_stale(s, "j", old, "'w2' has claimed it since");
+    all_stale(s, "j", old, "worker 'w2' has since claimed the job");
     T_EQ(t_job_is(s, "j", IL_JOB_RUNNING)->remaining_ms, 30000);
     (void)T_IS(t_finish(s, "j", token, .data = "good"), IL_OK);
     all_stale(s, "j", old, "COMPLETED");
@@ -302,13 +302,13 @@ T_TEST(after_the_attempt_ended_otherwise)
 
     (void)T_IS(t_job_fail(s, "j", token, .flags = IL_FAIL_FINAL), IL_OK);
     T_HAS(T_IS(t_finish(s, "j", token), IL_STALE)->out.detail,
-          "FAILED: the claim has ended (failed)");
+          "the claim has ended (failed); the job is FAILED");
     T_HAS(T_IS(t_snooze(s, "j", token), IL_STALE)->out.detail, "failed");
     (void)T_IS(t_heartbeat(s, "j", token), IL_STALE);
     token = push_and_claim(s, "k");
     (void)T_IS(t_finish(s, "k", token), IL_OK);
     T_HAS(T_IS(t_job_fail(s, "k", token), IL_STALE)->out.detail,
-          "COMPLETED: the claim has ended (finished)");
+          "the claim has ended (finished); the job is COMPLETED");
     (void)T_IS(t_snooze(s, "k", token), IL_STALE);
     (void)T_IS(t_heartbeat(s, "k", token), IL_STALE);
     T_EQU(t_queue(s, "q")->stale, 6);
@@ -321,7 +321,7 @@ T_TEST(with_a_token_that_is_none)
     (void)T_IS(t_push(s, "q", "p", .flags = IL_PUSH_PARENT), IL_OK);
     all_stale(s, "p", 12345, "never claimed");
     uint64_t token = t_claim_is(s, "q", "w", "j");
-    all_stale(s, "j", token + 1, "'w' has claimed it since");
+    all_stale(s, "j", token + 1, "worker 'w' has since claimed the job");
     (void)T_IS(t_heartbeat(s, "j", token), IL_OK);
 }
 
@@ -354,13 +354,14 @@ T_TEST(what_is_refused)
     refused(t_finish(s, "j", 0), "invalid fence 0");
     refused(t_heartbeat(s, "j", UINT64_C(1) << 53), "invalid fence");
     refused(t_finish(s, "j", token, .data = big, .data_bytes = sizeof big), "result has 1048577");
-    refused(t_heartbeat(s, "j", token, T_PROGRESS(101)), "progress is 101");
+    refused(t_heartbeat(s, "j", token, T_PROGRESS(101)),
+            "progress must be between -1 and 100, not 101");
     refused(t_heartbeat(s, "j", token, T_PROGRESS(-2)), "progress");
     refused(t_heartbeat(s, "j", token, .lease_ms = 10), "lease_ms");
     refused(t_heartbeat(s, "j", token, .text = text), "message is longer");
     refused(t_job_fail(s, "j", token, .text = text), "error is longer");
     refused(t_job_fail(s, "j", token, .text = "\xc0"), "error is not valid UTF-8");
-    refused(t_job_fail(s, "j", token, .delay_ms = -5), "delay_ms is -5");
+    refused(t_job_fail(s, "j", token, .delay_ms = -5), "not -5");
     refused(t_snooze(s, "j", token, .delay_ms = IL_DELAY_MS_MAX + 1), "delay_ms");
     (void)t_job_is(s, "j", IL_JOB_RUNNING);
     text[IL_TEXT_BYTES_MAX] = '\0';

@@ -303,7 +303,7 @@ refused(const il_op *op, const char *why)
 T_TEST(settings_that_are_refused)
 {
     refused(t_queue_set(s, ""), "queue is empty");
-    refused(t_queue_set(s, "q", .strategy = 3), "strategy is 3, outside 1..2");
+    refused(t_queue_set(s, "q", .strategy = 3), "strategy must be between 1 and 2, not 3");
     refused(t_queue_set(s, "q", .strategy = -1), "strategy");
     refused(t_queue_set(s, "q", .max_attempts = 1001), "max_attempts");
     refused(t_queue_set(s, "q", .max_attempts = -1), "max_attempts");
@@ -312,7 +312,7 @@ T_TEST(settings_that_are_refused)
     refused(t_queue_set(s, "q", .backoff_ms = -1), "backoff_ms");
     refused(t_queue_set(s, "q", .backoff_max_ms = IL_DELAY_MS_MAX + 1), "backoff_max_ms");
     refused(t_queue_set(s, "q", .group_limit = -2),
-            "group_limit is -2, outside 1..1000000 (or -1)");
+            "group_limit must be between 1 and 1000000 (or -1), not -2");
     refused(t_queue_set(s, "q", .rate_n = 10001), "rate_n");
     refused(t_queue_set(s, "q", .rate_ms = -1), "rate_ms");
     refused(t_queue_set(s, "q", .keep_ms = -2), "keep_ms");
@@ -333,7 +333,7 @@ T_TEST(listings_that_are_refused)
     refused(t_queue_list(s, .prefix = "a\n"), "prefix contains a control");
     refused(t_purge(s, NULL, .states = T_STATE(FAILED)), "no queue");
     refused(t_purge(s, "q"), "no state to purge");
-    refused(t_purge(s, "q", .states = 1), "no state to purge");
+    refused(t_purge(s, "q", .states = 1), "unknown job states");
     refused(t_purge(s, "q", .states = T_STATE(FAILED) | T_STATE(RUNNING)), "running jobs");
     refused(t_purge(s, "q", .states = T_STATE(FAILED), .older_ms = -1), "older_ms");
     refused(t_purge(s, "q", .states = T_STATE(FAILED), .limit = 1001), "limit");

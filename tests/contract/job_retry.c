@@ -283,7 +283,7 @@ T_TEST(cancel_now_voids_the_token)
     T_EQ(j->state, IL_JOB_CANCELLED);
     T_STREQ(j->error, "soon");
     T_HAS(T_IS(t_finish(s, "j", token), IL_STALE)->out.detail,
-          "CANCELLED: the claim has ended (cancelled)");
+          "the claim has ended (cancelled); the job is CANCELLED");
     (void)T_IS(t_heartbeat(s, "j", token), IL_STALE);
     (void)T_IS(t_job_fail(s, "j", token), IL_STALE);
     (void)T_IS(t_snooze(s, "j", token), IL_STALE);

@@ -168,7 +168,8 @@ T_TEST(of_which_none_is_usual)
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         (void)T_IS(&ops[i], wanted[i]);
     release_all(ops, ARRAY_LEN(ops));
-    T_STREQ(T_IS(t_acquire(s, "k:0", "z"), IL_HELD)->out.items[0].holder, "w"); /* was given on */
+    T_STREQ(T_IS(t_acquire(s, "k:0", "z"), IL_HELD)->out.items[0].holder,
+            "w"); /* was offered to it */
     T_EQ(t_count(s, "k:2", IL_LIST_WAITERS), 0);
     (void)T_IS(t_renew(s, "k:1", "ub", b), IL_OK);
 }

@@ -101,7 +101,7 @@ T_TEST(queue_has_a_limit)
                IL_OK);
     const il_op *op =
         T_IS(t_run_start(s, "k", "h4", "r4", .policy = IL_POLICY_QUEUE, .queue_max = 2), IL_LIMIT);
-    T_STREQ(op->out.detail, "2 runs of the key are already pending");
+    T_STREQ(op->out.detail, "the queue of the key is full: 2 runs are pending");
     T_EQ(op->out.n_runs, 0);
     (void)T_IS(t_run_get(s, "r4"), IL_NOT_FOUND);
     (void)T_IS(t_run_start(s, "k", NULL, "r4", T_SLOT, .policy = IL_POLICY_QUEUE, .queue_max = 2),

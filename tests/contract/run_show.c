@@ -223,7 +223,7 @@ T_TEST(what_is_there_is_not_written_again)
 
     op = T_IS(t_run_stage(s, "r1", "h", fence, T_LOG_AT(12, "!", 1), .stage = "no", .percent = 8),
               IL_STATE);
-    T_STREQ(op->out.detail, "the log has 11 bytes and cannot be continued at byte 12");
+    T_STREQ(op->out.detail, "the log has 11 bytes; cannot append at byte 12");
     T_EQU(op->out.runs[0].log_bytes, 11);
     T_EQU(op->out.fence, fence);
     (void)T_IS(t_run_stage(s, "r1", "h", fence, T_LOG_AT(UINT64_MAX, NULL, 0)), IL_STATE);

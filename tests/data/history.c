@@ -523,14 +523,14 @@ D_TEST(ids_that_are_none)
     il_error               err;
 
     T_EQ(il__data_history_write(d, CLASS, &det, 1, NULL, 0, NULL, 0, &err), IL_INVAL);
-    T_HAS(err.message, "the id of a run");
+    T_HAS(err.message, "run id");
     det.run    = "r";
     det.tenant = NULL;
     T_EQ(il__data_history_write(d, CLASS, &det, 1, NULL, 0, NULL, 0, &err), IL_INVAL);
     T_HAS(err.message, "tenant");
     step.step = "";
     T_EQ(il__data_history_write(d, CLASS, NULL, 0, &step, 1, NULL, 0, &err), IL_INVAL);
-    T_HAS(err.message, "the id of a step");
+    T_HAS(err.message, "step id");
     step.step = "a\xff";
     T_EQ(il__data_history_write(d, CLASS, NULL, 0, &step, 1, NULL, 0, &err), IL_INVAL);
     join.tenant = "t\xff";

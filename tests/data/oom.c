@@ -6,7 +6,7 @@
 
 #include "data/history.h"
 #include "data/place.h"
-#include "fault/oom.h"
+#include "fault/alloc_inject.h"
 #include "harness/rng.h"
 #include "harness/unit.h"
 
@@ -71,21 +71,21 @@ use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
 
 /* One try with the n-th allocation failing. False: none was left to fail. */
 static bool
-try_once(const struct t_place *p, enum oom_of of, enum oom_mode mode, unsigned n)
+try_once(const struct t_place *p, enum alloc_inject_of of, enum alloc_inject_mode mode, unsigned n)
 {
     struct il__data_open o                          = { .store_url = p->url };
     struct il__data     *d                          = NULL;
     char                 secret[DATA_KEY_BYTES_MAX] = "";
     struct t_key         k;
     il_error             err    = { .message = "" };
-    long                 n_live = oom_n_live();
+    long                 n_live = alloc_inject_n_live();
 
-    oom_arm(of, mode, n);
+    alloc_inject_arm(of, mode, n);
     il_status st = il__data_open(&o, &d, &err);
     if (st == IL_OK)
         st = use(d, secret, &err);
-    bool fired = oom_fired();
-    oom_disarm();
+    bool fired = alloc_inject_fired();
+    alloc_inject_disarm();
     /* SQLite can do without some of its memory. */
     if (st != IL_OK && (!fired || st != IL_NOMEM))
         T_FAIL("allocation %u: status %d, %s", n, (int)st, err.message);
@@ -93,18 +93,18 @@ try_once(const struct t_place *p, enum oom_of of, enum oom_mode mode, unsigned n
         T_EQ(t_key_find(d, secret, &k), IL_OK);
     il__data_close(d);
     if (!p->shared || secret[0] == '\0') {
-        T_EQ(oom_n_live(), n_live);
+        T_EQ(alloc_inject_n_live(), n_live);
         return fired;
     }
     d = t_data_open(p, NULL);
     T_EQ(t_key_find(d, secret, &k), IL_OK);
     il__data_close(d);
-    T_EQ(oom_n_live(), n_live);
+    T_EQ(alloc_inject_n_live(), n_live);
     return fired;
 }
 
 static void
-try_all(enum oom_of of, enum oom_mode mode, unsigned step)
+try_all(enum alloc_inject_of of, enum alloc_inject_mode mode, unsigned step)
 {
     unsigned n = 1;
 
@@ -120,8 +120,8 @@ try_all(enum oom_of of, enum oom_mode mode, unsigned step)
 
 U_TEST(ours)
 {
-    try_all(OOM_OURS, OOM_ONCE, 1);
-    try_all(OOM_OURS, OOM_FROM_ON, 1);
+    try_all(ALLOC_INJECT_OURS, ALLOC_INJECT_ONCE, 1);
+    try_all(ALLOC_INJECT_OURS, ALLOC_INJECT_FROM_ON, 1);
 }
 
 /* A new file needs many thousands of them, most of the same kind. */
@@ -130,8 +130,8 @@ U_TEST(sqlites)
     const char *kind = getenv("IL_TEST_DATA");
     unsigned    step = kind != NULL && strcmp(kind, "memory") == 0 ? t_stride(1) : t_stride(29);
 
-    try_all(OOM_SQLITE, OOM_ONCE, step);
-    try_all(OOM_SQLITE, OOM_FROM_ON, step);
+    try_all(ALLOC_INJECT_SQLITE, ALLOC_INJECT_ONCE, step);
+    try_all(ALLOC_INJECT_SQLITE, ALLOC_INJECT_FROM_ON, step);
 }
 
 int
@@ -139,6 +139,6 @@ main(void)
 {
     static const struct CMUnitTest tests[] = { U_ROW(ours), U_ROW(sqlites) };
 
-    oom_install();
+    alloc_inject_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,7 +218,7 @@ def pause_holder(d):
 def kill_server(d):
     before = d.pid("server")
     os.kill(before, signal.SIGKILL)
-    d.wait("A new one runs")
+    d.wait("Started a new one")
     assert d.pid("server") != before
     lib.eventually(lambda: d.get("/demo"), 10, "an answer")
     d.client.close()

@@ -1,5 +1,5 @@
 /*
- * same.h: do two engines return the same results? Fences, tokens and tickets are compared by first
+ * same.h: compares the results of two engines. Fences, tokens and tickets are compared by first
  * appearance: the n-th one seen on one side corresponds to the n-th one on the other.
  */
 #ifndef T_SAME_H

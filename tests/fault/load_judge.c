@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "fault/whole.h"
+#include "fault/integrity.h"
 #include "harness/invariants.h"
 
 struct grant {

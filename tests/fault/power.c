@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "fault/whole.h"
+#include "fault/integrity.h"
 #include "harness/proc.h"
 #include "harness/unit.h"
 

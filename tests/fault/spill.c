@@ -6,7 +6,7 @@
  */
 #include <sqlite3.h>
 
-#include "fault/whole.h"
+#include "fault/integrity.h"
 #include "harness/tmp.h"
 #include "harness/unit.h"
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fault/whole.h"
+#include "fault/integrity.h"
 #include "harness/clock.h"
 #include "harness/proc.h"
 #include "harness/tmp.h"

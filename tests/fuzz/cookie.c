@@ -10,10 +10,10 @@ check_session(const char *value, size_t n_bytes)
 {
     struct http_ui_cookie c, again;
 
-    if (!il__http_ui_cookie_parse(value, n_bytes, &c))
+    if (!http_ui_cookie_parse(value, n_bytes, &c))
         return;
     again = c;
-    il__http_ui_cookie_text(&again);
+    http_ui_cookie_text(&again);
     CHECK(strcmp(again.text, c.text) == 0);
     CHECK(strlen(c.text) + 1 + strlen(c.signature) == n_bytes);
     CHECK(memcmp(value, c.text, strlen(c.text)) == 0);
@@ -24,7 +24,7 @@ check_cookies(const char *header, const char *name)
 {
     const char *value   = NULL;
     size_t      n_bytes = 0;
-    size_t      n       = il__http_ui_cookie_find(header, name, &value, &n_bytes);
+    size_t      n       = http_ui_cookie_find(header, name, &value, &n_bytes);
 
     if (n == 0)
         return;
@@ -42,7 +42,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     check_session(text, strlen(text));
     check_cookies(text, "interlock");
     check_cookies(text, "__Host-interlock");
-    int weight = il__http_ui_weight(text, "gzip");
+    int weight = http_ui_weight(text, "gzip");
     CHECK(weight >= -1);
     CHECK(weight <= 1000);
     free(text);

@@ -2,6 +2,7 @@
  * cursor.c: the cursors of listings: parse(print(x)) = x, and print(parse(text)) parses to the same
  * again.
  */
+#include "core/cursor.h"
 #include "core/op.h"
 #include "fuzz/fuzz.h"
 

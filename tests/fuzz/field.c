@@ -20,7 +20,7 @@ go_round(const il_op *op)
     il__buf_init(&b, (size_t)16 << 20);
     il__wire_print_op(&b, op);
     CHECK(!b.failed);
-    CHECK(il__wire_load(b.data, b.n_bytes, &json, &err) == IL_OK);
+    CHECK(il__wire_load_for(NULL, b.data, b.n_bytes, &json, &err) == IL_OK);
     CHECK(il__wire_parse_op(json, &again, &mem, &err) == IL_OK);
     CHECK(again.flags == op->flags && again.fence == op->fence);
     json_decref(json);

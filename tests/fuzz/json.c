@@ -29,7 +29,7 @@ round_trip(const il_op *op)
     void   *mem  = NULL;
     il_op   again;
 
-    CHECK(il__wire_load(text, strlen(text), &json, NULL) == IL_OK);
+    CHECK(il__wire_load_for(NULL, text, strlen(text), &json, NULL) == IL_OK);
     CHECK(il__wire_parse_op(json, &again, &mem, NULL) == IL_OK);
     char *text_again = print_op(&again);
     CHECK(strcmp(text, text_again) == 0);
@@ -177,7 +177,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     char     *text = fuzz_text(data, n_bytes);
     json_t   *json = NULL;
     il_error  err  = { .message = "" };
-    il_status st   = il__wire_load(text, n_bytes, &json, &err);
+    il_status st   = il__wire_load_for(NULL, text, n_bytes, &json, &err);
 
     CHECK(st == IL_OK || st == IL_INVAL);
     CHECK((st == IL_OK) == (json != NULL) && (st == IL_OK) == (err.message[0] == '\0'));

@@ -1,7 +1,7 @@
 /*
  * laps.c: lap scripts. Any text gives a bounded list of racers whose texts can be used.
  */
-#include "apps/ingest/laps.h"
+#include "apps/ingest/parse_lap_script.h"
 
 #include "apps/ingest/liverc.h"
 #include "base/arena.h"

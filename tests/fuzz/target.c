@@ -25,11 +25,10 @@ check_path(const char *path)
         void                    *mem                      = NULL;
         const char              *args[HTTP_PATH_ARGS_MAX] = { NULL };
         const char              *allow                    = NULL;
-        const struct http_route *route = il__http_route_find(methods[i], path, &mem, args, &allow);
+        const struct http_route *route = http_route_find(methods[i], path, &mem, args, &allow);
         CHECK(route == NULL || allow == NULL);
         size_t n_bytes;
-        for (size_t k = 0; route != NULL && il__http_route_arg(route->path, k, &n_bytes) != NULL;
-             k++) {
+        for (size_t k = 0; route != NULL && http_route_arg(route->path, k, &n_bytes) != NULL; k++) {
             CHECK(args[k] != NULL && args[k][0] != '\0');
             CHECK(strchr(args[k], '/') == NULL);
             check_clean(args[k], strlen(path));
@@ -48,12 +47,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     char       *value;
 
     if (!ready)
-        il__http_routes_init();
+        http_routes_init();
     ready = true;
     if (query != NULL)
         *query++ = '\0';
     check_path(text);
-    while (query != NULL && il__http_query_next(&query, &name, &value) && name != NULL) {
+    while (query != NULL && http_query_next(&query, &name, &value) && name != NULL) {
         check_clean(name, n_bytes);
         check_clean(value, n_bytes);
     }

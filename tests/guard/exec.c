@@ -173,8 +173,8 @@ G_TEST(a_transaction_is_not_the_statements_to_end)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         refused(g, c, texts[i], "");
     for (size_t i = 0; g->is_postgres && i < ARRAY_LEN(postgres); i++)
-        refused(g, c, postgres[i], "to begin and to end");
-    refused(g, c, "COMMIT", "to begin and to end");
+        refused(g, c, postgres[i], "transaction statements");
+    refused(g, c, "COMMIT", "transaction statements");
     if (g->is_postgres)
         refused(g, c, "DO $$ BEGIN COMMIT; END $$", "");
     il_guard_close(c);
@@ -185,8 +185,8 @@ G_TEST(one_statement_at_a_time)
     il_guard *c = t_ground_open(g, 0);
 
     make(g, "CREATE TABLE t (id INTEGER)");
-    refused(g, c, "INSERT INTO t VALUES (2); INSERT INTO t VALUES (3)", "several statements");
-    refused(g, c, "SELECT 1; COMMIT", "several statements");
+    refused(g, c, "INSERT INTO t VALUES (2); INSERT INTO t VALUES (3)", "only one statement");
+    refused(g, c, "SELECT 1; COMMIT", "only one statement");
     refused(g, c, "", "no statement");
     refused(g, c, " -- nothing\n", "no statement");
     refused(g, c, ";", "no statement");

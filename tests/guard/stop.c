@@ -220,7 +220,7 @@ G_TEST(what_is_refused)
 
     o.stop = stop;
     T_EQ(il_guard_begin(c, &o, &tx, &err), IL_INVAL);
-    T_HAS(err.message, "another database handle");
+    T_HAS(err.message, "another handle");
     T_EQ(il_guard_stop_new(NULL, &stop, &err), IL_INVAL);
     T_EQ(il_guard_stop_new(c, NULL, &err), IL_INVAL);
     il_guard_stop_set(NULL);

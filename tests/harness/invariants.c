@@ -94,15 +94,16 @@ look_at_lease(const il_lease_info *it, char why[T_WHY_BYTES])
 
 /* Invariant 2: do the leases of one key get along? */
 static bool
-look_at_modes(const il_lease_info *items, size_t n, struct il__load *load, char why[T_WHY_BYTES])
+look_at_modes(const il_lease_info *items, size_t n, struct il__occupancy *live,
+              char why[T_WHY_BYTES])
 {
-    *load = (struct il__load){ 0 };
+    *live = (struct il__occupancy){ 0 };
     for (size_t i = 0; i < n; i++) {
-        if (i > 0 && il__conflict(load, items[i].mode, items[i].permits) != IL__COMPATIBLE)
+        if (i > 0 && il__conflict(live, items[i].mode, items[i].permits) != IL__COMPATIBLE)
             return t_broken(why, "'%s': %s (%s, %u) beside %s (%s, %u)", items[i].key,
                             items[i].holder, il_mode_name(items[i].mode), items[i].permits,
                             items[0].holder, il_mode_name(items[0].mode), items[0].permits);
-        il__load_add(load, items[i].mode, items[i].permits);
+        il__occupancy_add(live, items[i].mode, items[i].permits);
     }
     return true;
 }
@@ -166,7 +167,7 @@ static bool
 look_at_queue(const il_op *leases, const il_lease_info *waits, size_t n, bool settled,
               char why[T_WHY_BYTES])
 {
-    struct il__load load = { 0 };
+    struct il__occupancy live = { 0 };
 
     for (size_t i = 0; i < n; i++) {
         if (waits[i].ticket == 0 || (i > 0 && waits[i].ticket <= waits[i - 1].ticket))
@@ -178,9 +179,9 @@ look_at_queue(const il_op *leases, const il_lease_info *waits, size_t n, bool se
     }
     for (size_t i = 0; i < leases->out.n_items; i++) {
         if (strcmp(leases->out.items[i].key, waits[0].key) == 0)
-            il__load_add(&load, leases->out.items[i].mode, leases->out.items[i].permits);
+            il__occupancy_add(&live, leases->out.items[i].mode, leases->out.items[i].permits);
     }
-    if (settled && il__conflict(&load, waits[0].mode, waits[0].permits) == IL__COMPATIBLE)
+    if (settled && il__conflict(&live, waits[0].mode, waits[0].permits) == IL__COMPATIBLE)
         return t_broken(why, "'%s': %s waits at the head though it could be granted", waits[0].key,
                         waits[0].holder);
     return true;
@@ -190,7 +191,7 @@ static bool
 look_at_all(struct t_watch *w, const il_op *leases, const il_op *waits, bool settled,
             char why[T_WHY_BYTES])
 {
-    struct il__load load;
+    struct il__occupancy live;
 
     for (size_t i = 0; i < leases->out.n_items;) {
         const il_lease_info *items = &leases->out.items[i];
@@ -199,7 +200,7 @@ look_at_all(struct t_watch *w, const il_op *leases, const il_op *waits, bool set
             if (!look_at_lease(&items[j], why))
                 return false;
         }
-        if (!look_at_modes(items, n, &load, why) || !look_at_fences(w, items, n, why) ||
+        if (!look_at_modes(items, n, &live, why) || !look_at_fences(w, items, n, why) ||
             !look_at_holders(items, n, items, n, why) ||
             !look_at_holders(items, n, waits->out.items, waits->out.n_items, why))
             return false;

@@ -53,17 +53,15 @@ def until(path):
     return f"while ! [ -e {shlex.quote(path)} ]; do sleep 0.05; done"
 
 
-class Fleet:
-    """n servers on one store, with one folder of pipelines. engine: memory, sqlite, postgres, redis; classic (Redis with clients of the classic form)."""
+class Place:
+    """A folder, and a store for servers: self.store is its URL, self.data_args the options for where they keep their data. engine: memory, sqlite,
+    postgres, redis, classic (Redis with clients of the classic form), or a URL. With PostgreSQL, self.name is the schema."""
 
-    def __init__(self, engine="sqlite", pipelines=None, n=1, args=(), env=None, tenant="default", start=True):
-        self.folder = tempfile.mkdtemp(prefix="interlock-fleet-")
-        self.dir = self.folder + "/pipelines"
-        self.name = "il_fleet_" + uuid.uuid4().hex[:12]
+    def __init__(self, engine, what):
+        self.folder = tempfile.mkdtemp(prefix=f"interlock-{what}-")
+        self.name = f"il_{what}_{uuid.uuid4().hex[:12]}"
         self.data = f"sqlite:{self.folder}/data.db"
-        self.args = ["--pipelines", self.dir, *args]
-        self.env = {"INTERLOCK_PIPELINE_TTL": "3s", "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE": "0", "INTERLOCK_LIMIT_TRIGGERS_PER_HOUR": "0",
-                    "INTERLOCK_LIMIT_RUNS": "50", "INTERLOCK_RUNS_SHUTDOWN": "2s", "TMPDIR": self.folder, **(env or {})}
+        self.data_args = []
         if engine == "memory":
             self.store = "memory:"
         elif engine == "sqlite":
@@ -71,10 +69,23 @@ class Fleet:
         elif engine == "postgres":
             servers()
             self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema={self.name}"
-        else:
+        elif engine in ("redis", "classic"):
             servers()
             self.store = f"redis+unix://{os.environ['IL_TEST_REDIS']}?prefix={self.name}{'&classic=yes' if engine == 'classic' else ''}"
-            self.args += ["--data", self.data]
+            self.data_args = ["--data", self.data]
+        else:
+            self.store = engine
+
+
+class Fleet(Place):
+    """n servers on one store, with one folder of pipelines."""
+
+    def __init__(self, engine="sqlite", pipelines=None, n=1, args=(), env=None, tenant="default", start=True):
+        super().__init__(engine, "fleet")
+        self.dir = self.folder + "/pipelines"
+        self.args = ["--pipelines", self.dir, *args, *self.data_args]
+        self.env = {"INTERLOCK_PIPELINE_TTL": "3s", "INTERLOCK_LIMIT_TRIGGERS_PER_MINUTE": "0", "INTERLOCK_LIMIT_TRIGGERS_PER_HOUR": "0",
+                    "INTERLOCK_LIMIT_RUNS": "50", "INTERLOCK_RUNS_SHUTDOWN": "2s", "TMPDIR": self.folder, **(env or {})}
         os.makedirs(self.dir)
         self.put(tenant, pipelines or {})
         self.all = []

@@ -184,7 +184,7 @@ def test_force_release():
         # at once
         c.ask("DELETE", path, body={"reason": "now", "now": True}).expect(200)
         c.post("/api/v1/locks/acquire", {"key": "pipeline:etl", "holder": "third"}).expect(200)
-        reasons = [a["reason"] for a in s.get("/api/v1/admin/audit?act=lock.break").json["items"]]
+        reasons = [a["reason"] for a in s.get("/api/v1/admin/audit?action=lock.break").json["items"]]
         assert reasons[:2] == ["now", "it hangs"], reasons
         c.close()
 

@@ -14,7 +14,7 @@ def whoami(s, key):
     """The id of a key: what an act of it says."""
     with s.new_client(key) as c:
         c.put("/api/v1/queues/whoami", {}).expect(200)
-    return acts(s, act="queue.set")[0]["who"]
+    return acts(s, action="queue.set")[0]["who"]
 
 
 def test_every_act_on_the_store():
@@ -42,7 +42,7 @@ def test_every_act_on_the_store():
             answer = do()
             assert (answer.status < 300) == (outcome == "OK"), (act, answer)
             row = acts(s, limit=1)[0]  # it is there as soon as the answer is
-            got = (row["act"], row["what"], row["reason"], row["outcome"], row["who"], row["tenant"])
+            got = (row["action"], row["what"], row["reason"], row["outcome"], row["who"], row["tenant"])
             assert got == (act, what, reason, outcome, who, "acme"), (got, act)
             assert abs(time.time() - time.mktime(time.strptime(row["at"][:19], "%Y-%m-%dT%H:%M:%S")) + time.timezone) < 30
         c.close()
@@ -56,7 +56,7 @@ def test_ops_of_a_batch():
                 {"op": "break", "key": "k", "fence": fence, "reason": "one"},
                 {"op": "get", "key": "k"},
                 {"op": "run_cancel", "id": "nothing", "reason": "two"}]}).expect(200)
-            got = [(a["act"], a["reason"], a["outcome"]) for a in acts(s, limit=2)]
+            got = [(a["action"], a["reason"], a["outcome"]) for a in acts(s, limit=2)]
             assert sorted(got) == [("lock.break", "one", "OK"), ("run.cancel", "two", "NOT_FOUND")], got
 
 
@@ -66,10 +66,10 @@ def test_tenants_and_keys():
         s.put("/api/v1/admin/tenants/acme", {"name": "Acme"}).expect(200)
         made = s.post("/api/v1/admin/api-keys", {"tenant": "acme", "role": "write"}).expect(201).json
         s.delete("/api/v1/admin/api-keys/" + made["id"]).expect(200)
-        got = [(a["act"], a["what"], a["tenant"], a["outcome"]) for a in acts(s)]
+        got = [(a["action"], a["what"], a["tenant"], a["outcome"]) for a in acts(s)]
         assert got == [("key.revoke", made["id"], "acme", "OK"), ("key.create", made["id"], "acme", "OK"),
                        ("tenant.set", "acme", "acme", "OK"), ("tenant.create", "acme", "acme", "OK")], got
-        assert acts(s, act="key.create")[0]["details"] == {"role": "write"}
+        assert acts(s, action="key.create")[0]["details"] == {"role": "write"}
         assert made["key"][-43:] not in s.get("/api/v1/admin/audit").body.decode()
 
 
@@ -126,14 +126,14 @@ def test_it_is_kept_over_a_restart():
         s.put("/api/v1/queues/q", {}).expect(200)
         assert s.stop() == 0
         s.start()
-        assert [a["act"] for a in acts(s)] == ["queue.set"]
+        assert [a["action"] for a in acts(s)] == ["queue.set"]
 
 
 def test_config_reload_is_an_act():
     import signal
     with lib.Server() as s:
         s.send(signal.SIGHUP)
-        row = lib.eventually(lambda: acts(s, act="config.reload"), 5, "the act")[0]
+        row = lib.eventually(lambda: acts(s, action="config.reload"), 5, "the act")[0]
         assert row["outcome"] == "OK", row
 
 

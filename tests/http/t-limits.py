@@ -203,7 +203,7 @@ def test_locks():
             ops = [{"op": "acquire", "key": "x", "holder": "x"}, {"op": "renew", **held}]
             results = c.post("/api/v1/batch", {"ops": ops}).expect(200).json["results"]
             assert [r["status"] for r in results] == ["QUOTA_EXCEEDED", "OK"], results
-            assert results[0]["message"] == "the tenant's limit is 20 concurrent locks", results
+            assert results[0]["message"] == "the tenant has reached its limit of 20 concurrent locks", results
             # reading and giving back go on
             c.get("/api/v1/locks").expect(200)
             for i, fence in grants[:5]:
@@ -346,7 +346,7 @@ def test_bytes_in_a_batch():
             results = c.post("/api/v1/batch", {"ops": ops}).expect(200).json["results"]
             expected = [status for _, status in steps]
             assert [r["status"] for r in results] == expected, (store, results)
-            assert results[0]["message"].startswith("storage quota of 20000 bytes"), results[0]
+            assert results[0]["message"].startswith("storage quota exceeded: "), results[0]
             assert (results[6]["response"], results[6]["code"]) == ("made", 201), results[6]
             assert results[9]["token"] == begun["token"], results[9]
             assert not c.get("/api/v1/locks").json["items"]
@@ -364,7 +364,7 @@ def test_bytes_in_a_batch():
             # the command line
             env = {"INTERLOCK_API_KEY": c.key}
             got = lib.run("queue", "push", "q", "x", "--server", f"http://{s.address}", env=env)
-            assert got.returncode == 75 and "storage quota of 20000 bytes" in got.stderr, got
+            assert got.returncode == 75 and "storage quota exceeded: " in got.stderr, got
             c.close()
 
 

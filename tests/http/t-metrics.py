@@ -136,7 +136,7 @@ def test_values():
         assert value(v, "interlock_http_connections") >= 1 and value(v, "interlock_store_up") == 1 and value(v, "interlock_data_up") == 1
         assert value(v, "process_resident_memory_bytes") > 1e6 and value(v, "process_open_fds") > 5
         assert abs(value(v, "process_start_time_seconds") - time.time()) < 120 and value(v, "process_cpu_seconds_total") > 0
-        assert value(v, "interlock_audit_failures_total") == 0 and value(v, "interlock_audit_acts_total") == 2
+        assert value(v, "interlock_audit_failures_total") == 0 and value(v, "interlock_audit_actions_total") == 2
 
 
 def refused_writes(s, store):

@@ -24,29 +24,29 @@ def test_counts():
             c.post("/api/v1/queues/mail/jobs", {"payload": "x"}).expect(201)
             c.post("/api/v1/queues/mail/jobs", {"payload": "x", "delay_ms": 600000}).expect(201)
             seen = overview(c)
-            assert (seen.pop("leases_near_end"), seen.pop("runs_near_end")) == ([], []), seen
+            assert (seen.pop("leases_expiring"), seen.pop("runs_expiring")) == ([], []), seen
             assert not any(v["more"] for v in seen.values()), seen
             assert seen["locks"]["n"] == len(c.get("/api/v1/locks").json["items"]) == 4, seen
             assert (seen["runs"]["n"], seen["queues"]["n"], seen["waiters"]["n"]) == (1, 1, 0), seen
-            jobs = [seen["jobs_" + what]["n"] for what in ("scheduled", "ready", "running", "dead")]
+            jobs = [seen["jobs_" + what]["n"] for what in ("scheduled", "ready", "running", "failed")]
             assert jobs == [1, 1, 0, 0], seen
             (job,) = c.post("/api/v1/queues/mail/claim", {"worker": "w"}).expect(200).json["items"]
             fail = {"token": job["token"], "error": "no", "final": True}
             c.post(f"/api/v1/jobs/{job['id']}/fail", fail).expect(200)
-            assert overview(c)["jobs_dead"]["n"] == 1
+            assert overview(c)["jobs_failed"]["n"] == 1
 
 
 def test_expiring():
-    """a lease with less than a fifth of its TTL left is near its end"""
+    """a lease with less than a fifth of its TTL left is about to expire"""
     with lib.Server() as s:
         acquire(s, ["near"], ttl_ms=8000)
         assert overview(s)["locks_expiring"]["n"] == 0
         lib.eventually(lambda: overview(s)["locks_expiring"]["n"] == 1, seconds=15, what="the end of its TTL", pause=0.1)
 
 
-def near_end_of(store):
+def expiring_of(store):
     def named(answer):
-        return [x["key"] for x in answer["leases_near_end"]], [x["key"] for x in answer["runs_near_end"]]
+        return [x["key"] for x in answer["leases_expiring"]], [x["key"] for x in answer["runs_expiring"]]
 
     with lib.Server(store=store) as s:
         acquire(s, [f"a:{i}" for i in range(120)])
@@ -57,15 +57,15 @@ def near_end_of(store):
             s.post("/api/v1/runs", {"key": f"b:{i}"}).expect(201)
         seen = lib.eventually(lambda: (lambda o: o if named(o) == (["r", "z:last"], ["r"]) else None)(overview(s)),
                               seconds=30, what="the end of their TTL", pause=0.1)
-        (near,) = seen["runs_near_end"]
+        (near,) = seen["runs_expiring"]
         assert (near["run_id"], near["holder"], near["ttl_ms"]) == (run["id"], "w", 20000), seen
         assert 0 <= near["remaining_ms"] < 4000 and seen["locks_expiring"]["n"] == 2, seen
-        assert [x["run_id"] for x in seen["leases_near_end"]] == [None, None], seen
+        assert [x["run_id"] for x in seen["leases_expiring"]] == [None, None], seen
 
 
 def test_near_their_end():
     """named, however many other locks and newer runs there are"""
-    lib.together(len(STORES), lambda i: near_end_of(STORES[i]))
+    lib.together(len(STORES), lambda i: expiring_of(STORES[i]))
 
 
 def test_few_are_named():
@@ -74,7 +74,7 @@ def test_few_are_named():
         acquire(s, [f"k:{i:02}" for i in range(30)], ttl_ms=5000)
         seen = lib.eventually(lambda: (lambda o: o if o["locks_expiring"]["n"] == 30 else None)(overview(s)),
                               seconds=15, what="the end of their TTL", pause=0.1)
-        assert [x["key"] for x in seen["leases_near_end"]] == [f"k:{i:02}" for i in range(20)], seen
+        assert [x["key"] for x in seen["leases_expiring"]] == [f"k:{i:02}" for i in range(20)], seen
 
 
 def test_more_than_a_thousand():

@@ -59,7 +59,7 @@ def test_ours_blocks_theirs():
 
 
 def test_theirs_without_end():
-    """a classic client's lock without EX is listed, and never near its end"""
+    """a classic client's lock without EX is listed, and never about to expire"""
     tenant = "t" + uuid.uuid4().hex[:12]
     with fleet(tenant) as f:
         client = f.a.new_client(f.a.key_for(tenant))
@@ -68,7 +68,7 @@ def test_theirs_without_end():
         (lock,) = client.get("/api/v1/locks").expect(200).json["items"]
         assert (lock["holder"], lock["remaining_ms"]) == (classic.value, None), lock
         seen = client.get("/api/v1/overview").expect(200).json
-        assert (seen["locks"]["n"], seen["locks_expiring"]["n"], seen["leases_near_end"]) == (1, 0, []), seen
+        assert (seen["locks"]["n"], seen["locks_expiring"]["n"], seen["leases_expiring"]) == (1, 0, []), seen
         assert classic.release()
 
 

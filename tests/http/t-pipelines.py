@@ -389,7 +389,7 @@ def test_force_release():
         assert done["status"] == "CANCELLED" and "stuck for hours" in done["error_message"], done
         assert marked(mark) == []
         lib.eventually(lambda: f.a.get("/pipelines/locks").json["items"] == [], what="the key is open")
-        acts = [a["act"] for a in f.a.get("/admin/audit").json["items"]]
+        acts = [a["action"] for a in f.a.get("/admin/audit").json["items"]]
         assert "lock.break" in acts and "run.cancel" in acts, acts
         f.a.delete("/api/v1/admin/locks/default/stuck", body={"reason": "again"}).expect(404, "NOT_HELD")
         row = f.a.wait_log(r"pipeline\.lock_broken", 20)
@@ -581,7 +581,7 @@ def test_reload():
         answer = operator.post("/pipelines/reload").expect(200).json
         assert answer["bad_files"] == 1 and answer["problems"] == [], answer  # names of others' files are theirs
         assert "theirs.yml" in f.a.post("/pipelines/reload").json["problems"][0]["message"]
-        assert any(a["act"] == "pipelines.reload" for a in f.a.get("/admin/audit").json["items"])
+        assert any(a["action"] == "pipelines.reload" for a in f.a.get("/admin/audit").json["items"])
 
 
 def test_reload_does_not_touch_runs():

@@ -30,6 +30,7 @@ class World:
         self.doc = schema.Document(server.get("/openapi.json", key=None).expect(200).json)
         self.routes = {op["operationId"]: (method, path, op) for method, path, op in operations(self.doc)}
         self.seen = set()
+        self.calls = {}  # by route: method, path and body of the last call that was answered well
 
     def call(self, route, status=200, code=None, args=(), query="", body=None, headers=None, client=None, check=True):
         """A call by the id of its route; the answer is held against the description."""
@@ -50,6 +51,7 @@ class World:
         assert answer.headers["X-Request-Id"]
         if status < 400:
             self.seen.add(route)
+            self.calls[route] = (method, path + query, body)
         return answer.json if answer.headers["Content-Type"] == "application/json" else answer.body
 
 
@@ -486,6 +488,49 @@ def test_without_the_permission():
                 allowed = other.ask(method, path, body)
                 assert allowed.status not in (401, 403), f"{named}: {allowed}"
             other.close()
+
+
+# Routes that are about names of neither the store nor a table of an app: a prefix does not matter to them.
+NOT_ABOUT_NAMES = {"admin_tenant_create", "admin_tenant_list", "admin_tenant_get", "admin_tenant_set", "admin_key_list", "admin_key_revoke",
+                   "admin_config"}
+# They count what the prefix covers, or say of another name that nobody holds it.
+NARROWED = {"status_get": 200, "overview_get": 200, "cache_stats": 200, "lock_why": 200, "fence_check": 409}
+# Rows of tables, which no prefix is about.
+TABLES = ("/campus/", "/events", "/races/", "/tracks/", "/ingestion/", "/admin/usage/", "/samples", "/admin/row-locks")
+
+
+def test_a_key_with_a_prefix():
+    """what a key of another prefix gets of every route, with the requests that the other tests sent: nothing"""
+    with serve() as s:
+        w = World(s)
+        for part in GOOD:
+            part(w)
+        assert set(w.routes) - set(w.calls) == {"stream_get"}
+        with s.new_client(s.key_for("default", "admin", prefix="zz:")) as limited:
+            for route, (method, path, body) in sorted(w.calls.items()):
+                op = w.routes[route][2]
+                if op["x-permission"] == "open":
+                    continue
+                answer = limited.ask(method, path, body)
+                told = f"{route}: {answer}"
+                if any(part in path for part in TABLES) or "x-key-prefix" in op:
+                    assert answer.status == 403 and answer.json["error"]["code"] == "FORBIDDEN", told
+                    assert "needs an API key without a prefix" in answer.json["error"]["message"], told
+                    assert op["x-key-prefix"] in answer.json["error"]["message"], told
+                    assert answer.json["error"]["details"]["prefix"] == "zz:", told
+                elif route in NOT_ABOUT_NAMES:
+                    assert answer.status < 300 or answer.status == 409, told
+                elif route in NARROWED:
+                    assert answer.status == NARROWED[route], told
+                elif "results" in answer.json:  # op by op
+                    assert all(r["status"] in ("FORBIDDEN", "NOT_FOUND", "NOT_HELD") for r in answer.json["results"]), told
+                else:
+                    assert answer.status in (403, 404) or answer.json.get("items") == [], told
+                w.doc.check_answer(op, answer)
+        span = {"startDate": "2025-01-15", "endDate": "2025-01-15"}
+        for prefix, status in (("usage_day:", 200), ("usage", 200), ("", 200), ("usage_day:2025", 403), ("usage:", 403)):
+            with s.new_client(s.key_for("default", "admin", prefix=prefix)) as some:
+                w.call("usage_by_user", status, client=some, body=span)
 
 
 def test_bad_input():

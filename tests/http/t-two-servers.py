@@ -1,34 +1,22 @@
 """Several servers on one store behave as one: waiters are first in, first out across them, each
 tick of a schedule fires once, events arrive from all, one response per Idempotency-Key. On one
 SQLite file, one PostgreSQL, one Redis."""
-import os
 import shutil
-import tempfile
 import threading
-import uuid
 
 import lib
 from events import Events
-from fleet import servers
+from fleet import Place, servers
 
 
-class Pair:
+class Pair(Place):
     """Two servers on one store."""
 
     def __init__(self, engine):
-        self.folder = tempfile.mkdtemp(prefix="interlock-two-")
-        name = "il_two_" + uuid.uuid4().hex[:12]
-        args = []
-        if engine == "sqlite":
-            store = f"sqlite:{self.folder}/store.db"
-        elif engine == "postgres":
-            store = os.environ["IL_TEST_POSTGRES"] + f"&schema={name}"
-        else:
-            store = f"redis+unix://{os.environ['IL_TEST_REDIS']}?prefix={name}"
-            args = ["--data", f"sqlite:{self.folder}/data.db"]
-        self.a = lib.Server(store=store, args=args)
+        super().__init__(engine, "two")
+        self.a = lib.Server(store=self.store, args=self.data_args)
         try:
-            self.b = lib.Server(store=store, args=args, key=self.a.key)
+            self.b = lib.Server(store=self.store, args=self.data_args, key=self.a.key)
         except BaseException:
             self.a.end()
             raise

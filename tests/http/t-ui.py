@@ -450,7 +450,7 @@ def test_acts_are_those_of_the_key():
         cookie, said = sign_in(s)
         call(s, "/locks/acquire", cookie, "POST", body={"key": "k", "holder": "h"}).expect(200)
         call(s, "/locks/break", cookie, "POST", body={"key": "k", "reason": "stuck"}).expect(200)
-        (act, *_) = call(s, "/admin/audit?act=lock.break", cookie).expect(200).json["items"]
+        (act, *_) = call(s, "/admin/audit?action=lock.break", cookie).expect(200).json["items"]
         assert (act["who"], act["what"], act["reason"]) == (said["key_id"], "k", "stuck"), act
         (key,) = [k for k in call(s, "/admin/api-keys", cookie).expect(200).json["items"] if k["id"] == said["key_id"]]
         assert key["used_at"], key

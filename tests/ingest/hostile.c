@@ -184,7 +184,8 @@ U_TEST(long_texts)
     free(page);
     for (size_t n = 1025; n < 100000; n *= 8) {
         page = fill("<h5 class=page-header>Nov 1, 2025</h5><h1 class=page-header>", "x", n);
-        t_refused(LIVERC_EVENT, page, "1", LIVERC_VALIDATION_ERROR, "a text exceeds 1024 bytes");
+        t_refused(LIVERC_EVENT, page, "1", LIVERC_VALIDATION_ERROR,
+                  "a field is longer than 1024 bytes");
         free(page);
     }
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "harness/postgres.h"
 #include "ingest/runs.h"
 
@@ -196,6 +197,94 @@ I_TEST(one_bad_track)
     json_decref(run);
 }
 
+/* ---- answers to triggers --------------------------------------------------------------------- */
+
+static enum ingest_answer
+answer(struct t_engine_of_runs *e, il_status status, unsigned flags, const il_run_info *run,
+       bool *ret_taken)
+{
+    const il_run_info *shown;
+    il_run_info        runs[1];
+    il_op              op = { .type = IL_OP_RUN_START, .tenant = T_DEFAULT, .status = status };
+
+    op.key        = INGEST_PREFIX INGEST_SOURCE ":" T_EVENT;
+    op.in.run.id  = "own";
+    op.out.flags  = flags;
+    op.out.n_runs = run != NULL;
+    op.out.runs   = runs;
+    if (run != NULL)
+        runs[0] = *run;
+    enum ingest_answer a = il__ingest_answer(il__ingest_work(e->in), &op, &shown, ret_taken);
+    T_EQ(shown == (run != NULL ? runs : NULL), true);
+    return a;
+}
+
+I_TEST(every_answer_to_a_trigger)
+{
+    static const struct {
+        il_status          status;
+        unsigned           flags;
+        const char        *run; /* NULL: none */
+        enum ingest_answer answer;
+    } rows[] = {
+        { IL_OK, 0, "own", INGEST_TRIGGER_STARTED },
+        { IL_OK, 0, NULL, INGEST_TRIGGER_FAILED },
+        { IL_QUEUED, 0, "own", INGEST_TRIGGER_QUEUED },
+        { IL_DUPLICATE, 0, "other", INGEST_TRIGGER_JOINED },
+        { IL_DUPLICATE, 0, "own", INGEST_TRIGGER_STARTED }, /* sent twice */
+        { IL_STATE, 0, "own", INGEST_TRIGGER_STARTED },
+        { IL_STATE, 0, "other", INGEST_TRIGGER_FAILED },
+        { IL_HELD, 0, "other", INGEST_TRIGGER_HELD },
+        { IL_HELD, 0, NULL, INGEST_TRIGGER_HELD }, /* by something that is no run */
+        { IL_LIMIT, IL_OUT_MINUTE_LIMIT, NULL, INGEST_TRIGGER_LIMITED },
+        { IL_LIMIT, IL_OUT_HOUR_LIMIT, NULL, INGEST_TRIGGER_LIMITED },
+        { IL_LIMIT, 0, NULL, INGEST_TRIGGER_FAILED }, /* the line is full */
+        { IL_STORE, 0, NULL, INGEST_TRIGGER_FAILED },
+    };
+    int64_t now_ms = il__clock_wall_ms();
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        il_run_info run   = { .id = rows[i].run, .holder = "", .created_at_ms = now_ms };
+        bool        taken = false;
+        run.state         = rows[i].status == IL_STATE ? IL_RUN_COMPLETED : IL_RUN_PENDING;
+        T_EQ(answer(e, rows[i].status, rows[i].flags, rows[i].run != NULL ? &run : NULL, &taken),
+             rows[i].answer);
+        T_EQ(taken, run.state == IL_RUN_PENDING && (rows[i].answer == INGEST_TRIGGER_STARTED ||
+                                                    rows[i].answer == INGEST_TRIGGER_QUEUED));
+    }
+}
+
+/* The process that has triggered it dies before it executes it: whoever joins it does. */
+I_TEST(an_abandoned_run_is_executed)
+{
+    struct ingest_start s     = { .kind            = INGEST_RUN_EVENT,
+                                  .tenant          = T_DEFAULT,
+                                  .id              = "abandoned",
+                                  .type            = "cli",
+                                  .source_event_id = T_EVENT,
+                                  .track_slug      = T_SLUG };
+    il_op               op    = { .type = IL_OP_NONE };
+    void               *mem   = NULL;
+    bool                taken = true;
+
+    T_EQ(il__ingest_start_op(&s, &mem, &op, NULL), IL_OK);
+    T_EQ(il_apply(e->h, &op, 1, NULL), IL_OK);
+    T_EQ(op.status, IL_OK);
+    il_run_info run = op.out.runs[0];
+    T_EQ(answer(e, IL_DUPLICATE, 0, &run, &taken), INGEST_TRIGGER_JOINED);
+    T_EQ(taken, false); /* it may only have to wait for room */
+    run.created_at_ms -= 11000;
+    T_EQ(answer(e, IL_DUPLICATE, 0, &run, &taken), INGEST_TRIGGER_JOINED);
+    T_EQ(taken, true);
+    json_t *shown = t_await_run(e, s.id);
+    T_STREQ(t_text(shown, "status", NULL), "COMPLETED");
+    json_decref(shown);
+    T_EQ(answer(e, IL_HELD, 0, &run, &taken), INGEST_TRIGGER_HELD);
+    T_EQ(taken, true); /* the store refuses to execute it again */
+    il_op_release(&op);
+    il__arena_free(&mem);
+}
+
 /* ---- conflicts ------------------------------------------------------------------------------- */
 
 I_TEST(a_second_trigger_is_told)
@@ -281,8 +370,9 @@ I_TEST(hints_of_conflicts)
     il__buf_init(&text, 500);
     lease.age_ms = 23916;
     il__ingest_conflict_text("ingest:tracks", &run, &lease, &text);
-    T_STREQ(il__buf_str(&text), "ingest:tracks is already running: run r, held by l, for 24 s, at "
-                                "ingest_laps 3/60 (stale_lock_suspected)");
+    T_STREQ(il__buf_str(&text),
+            "ingest:tracks is already being ingested: run r, held by l, for 24 s, at "
+            "ingest_laps 3/60 (stale_lock_suspected)");
     il__arena_free(&mem);
     T_TRUE(e != NULL);
 }
@@ -592,6 +682,8 @@ main(void)
         I_ROW(two_events_in_parallel),
         I_ROW(lists_and_recent_events),
         I_ROW(one_bad_track),
+        I_ROW(every_answer_to_a_trigger),
+        I_ROW(an_abandoned_run_is_executed),
         I_ROW(a_second_trigger_is_told),
         I_ROW(a_held_event_is_refused_or_waited_for),
         I_ROW(hints_of_conflicts),

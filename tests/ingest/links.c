@@ -3,9 +3,11 @@
  */
 #include "apps/ingest/links.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "harness/event.h"
 #include "ingest/data.h"
 
 #define N_MAX 128
@@ -16,8 +18,10 @@ struct driver {
     const char *id, *name, *transponder;
 };
 
+/* All but the matching; its id is left in `id`. */
 static void
-ingest(il_guard *g, const char *source_id, const struct driver *drivers, size_t n)
+write_event(il_guard *g, const char *source_id, const struct driver *drivers, size_t n,
+            char id[INGEST_EVENT_ID_BYTES_MAX + 1])
 {
     struct liverc_result results[N_MAX];
     struct liverc_entry  entries[N_MAX];
@@ -46,7 +50,6 @@ ingest(il_guard *g, const char *source_id, const struct driver *drivers, size_t 
     struct liverc_entry_list list  = { entries, n, 1 };
     struct ingest_write      w     = t_write_opts(NULL);
     il_error                 err   = { .message = "" };
-    char                     id[INGEST_EVENT_ID_BYTES_MAX + 1];
 
     for (size_t i = 0; i < n; i++) {
         results[i] = (struct liverc_result){ .position          = (int32_t)i + 1,
@@ -68,8 +71,19 @@ ingest(il_guard *g, const char *source_id, const struct driver *drivers, size_t 
     if (il__ingest_event_make(g, &w, source_id, T_SLUG, NULL, id, NULL, &err) != IL_OK ||
         il__ingest_event_write(g, &w, id, &event, &list, &err) != IL_OK ||
         il__ingest_race_write(g, &w, id, &link, &race, &err) != IL_OK ||
-        il__ingest_match(g, &w, id, &err) != IL_OK ||
         il__ingest_finish(g, &w, id, INGEST_LAPS_FULL, &event, NULL, &err) != IL_OK)
+        T_FAIL("event %s: %s", source_id, err.message);
+}
+
+static void
+ingest(il_guard *g, const char *source_id, const struct driver *drivers, size_t n)
+{
+    const struct ingest_write w   = t_write_opts(NULL);
+    il_error                  err = { .message = "" };
+    char                      id[INGEST_EVENT_ID_BYTES_MAX + 1];
+
+    write_event(g, source_id, drivers, n, id);
+    if (il__ingest_match(g, &w, id, &err) != IL_OK)
         T_FAIL("event %s: %s", source_id, err.message);
 }
 
@@ -152,6 +166,76 @@ R_TEST(a_transponder_in_two_events_confirms)
     ingest(g, "101", drivers, ARRAY_LEN(drivers));
     expect_link(g, "3", "martin@x.org confirmed 1000 -");
     expect_link(g, "4", "tom@x.org suggested 1000 -"); /* the names have nothing in common */
+    il_guard_close(g);
+}
+
+/* A second connection matches another event of the same driver. */
+struct matching {
+    il_guard      *g;
+    char           id[INGEST_EVENT_ID_BYTES_MAX + 1];
+    int            n; /* statements of the first one */
+    struct t_event calls;
+    pthread_t      thread;
+    il_status      status;
+};
+#define AFTER_EVIDENCE 5 /* statements of a matching: by then it has read its evidence */
+
+static bool
+count_call(void *cookie)
+{
+    struct matching *m = cookie;
+
+    t_event_add(&m->calls);
+    return true;
+}
+
+static void *
+match_it(void *arg)
+{
+    struct matching    *m = arg;
+    struct ingest_write w = t_write_opts(NULL);
+
+    w.go_on   = count_call;
+    w.cookie  = m;
+    m->status = il__ingest_match(m->g, &w, m->id, NULL);
+    return NULL;
+}
+
+/* The first one has read its evidence and not committed: the second one gets as far as it can. */
+static bool
+start_second(void *cookie)
+{
+    struct matching *m = cookie;
+
+    if (++m->n == AFTER_EVIDENCE) {
+        T_EQ(pthread_create(&m->thread, NULL, match_it, m), 0);
+        (void)t_event_wait(&m->calls, AFTER_EVIDENCE, 1500); /* it is to wait before that */
+    }
+    return true;
+}
+
+/* Of two events that are matched at once, one is evidence for the other. */
+R_TEST(two_events_at_once_confirm)
+{
+    const struct ingest_user users[]   = { { "martin@x.org", "Martin Smithe", "555" } };
+    const struct driver      drivers[] = { { "3", "MARTA SMITH", "555" } };
+    struct matching          second    = { .g = t_tables_open(r, &il__ingest_tables) };
+    struct ingest_write      w         = t_write_opts(NULL);
+    il_guard                *g         = t_tables_open(r, &il__ingest_tables);
+    char                     id[INGEST_EVENT_ID_BYTES_MAX + 1];
+
+    add_users(g, users, ARRAY_LEN(users));
+    write_event(g, "100", drivers, ARRAY_LEN(drivers), id);
+    write_event(g, "101", drivers, ARRAY_LEN(drivers), second.id);
+    T_EQ(il_guard_connect(second.g, NULL), IL_OK);
+    t_event_init(&second.calls);
+    w.go_on  = start_second;
+    w.cookie = &second;
+    T_EQ(il__ingest_match(g, &w, id, NULL), IL_OK);
+    T_EQ(pthread_join(second.thread, NULL), 0);
+    T_EQ(second.status, IL_OK);
+    expect_link(g, "3", "martin@x.org confirmed 1000 -");
+    il_guard_close(second.g);
     il_guard_close(g);
 }
 
@@ -368,10 +452,10 @@ R_TEST(bad_lines_are_named)
                 "transponder\n");
     REFUSED("mail,name\na@x,b\n", "1: the first line must name the columns email and name\n");
     REFUSED("email,name\n\nx,y\na@x.org,\n,z\n\"q\nr@x.org\",n\nok@x.org,ok\n",
-            "3: 'x' is not an email address\n4: the name is missing\n5: the email is missing\n"
+            "3: 'x' is not an email address\n4: missing name\n5: missing email\n"
             "6: 'q\nr@x.org' is not an email address\n");
-    REFUSED("email,name\na@x.org,\"open\nb@x.org,c\n", "2: a quote is not closed\n");
-    REFUSED("email,name\na@x.org,\"a\"bbb\n", "2: there is text after a closing quote\n");
+    REFUSED("email,name\na@x.org,\"open\nb@x.org,c\n", "2: unterminated quote\n");
+    REFUSED("email,name\na@x.org,\"a\"bbb\n", "2: unexpected text after a closing quote\n");
     REFUSED("email,name\na@x.org,\xff\n", "");
     REFUSED("email,name\na@x.org,b\0c\n", "");
 }
@@ -397,7 +481,7 @@ R_TEST(long_quoted_fields)
     T_STREQ(users[0].name, "Anna");
     il__arena_free(&mem);
     length = snprintf(csv, 4096, "%s%s,Anna", heads[1], tail);
-    refused(csv, (size_t)length, "2: there is text after a closing quote\n");
+    refused(csv, (size_t)length, "2: unexpected text after a closing quote\n");
 }
 
 /* However they came, users are stored as the pages of the site would print them. */
@@ -417,7 +501,7 @@ R_TEST(users_are_normalised)
     for (size_t i = 0; i < 341; i++)
         memcpy(long_name + 3 * i, "\xef\xb7\xba", 4); /* U+FDFA: 18 characters in NFKC */
     T_EQ(il__ingest_users_write(g, &w, grows, 1, &err), IL_INVAL);
-    T_HAS(err.message, "a text is longer than 1024 bytes");
+    T_HAS(err.message, "a field is longer than 1024 bytes");
     il_guard_close(g);
 }
 
@@ -427,6 +511,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         R_ROW(names_and_transponders_make_links),
         R_ROW(a_transponder_in_two_events_confirms),
+        R_ROW(two_events_at_once_confirm),
         R_ROW(a_large_tenant_is_matched),
         R_ROW(two_users_for_one_driver_are_a_conflict),
         R_ROW(a_decision_stays),

@@ -89,8 +89,9 @@ U_TEST(event_refused)
               LIVERC_EVENT_PAGE_FORMAT_ERROR, "no name");
     t_refused(LIVERC_EVENT, "<h1 class=page-header>X</h1>" EVENT_LINK, NULL,
               LIVERC_EVENT_PAGE_FORMAT_ERROR, "no date");
-    t_refused(LIVERC_EVENT, EVENT_HEAD, NULL, LIVERC_EVENT_PAGE_FORMAT_ERROR, "no id");
-    t_refused(LIVERC_EVENT, "", NULL, LIVERC_EVENT_PAGE_FORMAT_ERROR, "no id");
+    t_refused(LIVERC_EVENT, EVENT_HEAD, NULL, LIVERC_EVENT_PAGE_FORMAT_ERROR,
+              "cannot find the event's id");
+    t_refused(LIVERC_EVENT, "", NULL, LIVERC_EVENT_PAGE_FORMAT_ERROR, "cannot find the event's id");
     t_refused(LIVERC_EVENT, EVENT_HEAD EVENT_LINK, "1", LIVERC_VALIDATION_ERROR, "486677");
     t_refused(LIVERC_EVENT, "<h1 class=page-header>X</h1><h5 class=page-header>soon</h5>", "1",
               LIVERC_NORMALISATION_ERROR, "'soon'");
@@ -110,7 +111,7 @@ U_TEST(event_without_valid_race)
                 NULL);
 
     T_EQU(e->n_races, 0);
-    t_warned("2 rows, but no race");
+    t_warned("2 rows but no races");
     e = t_event(EVENT_HEAD EVENT_LINK
                 "<table class=entry_list_data><tr><td><a href='?p=view_race_result&id=5'>Race 1: "
                 "x</a></td><td>yesterday</td></tr></table>",
@@ -191,21 +192,22 @@ U_TEST(entries_old)
     T_STREQ(l->entries[0].transponder, "77");
     T_STREQ(l->entries[1].class_name, "Truggy");
     T_STREQ(l->entries[1].name, "LEE, ANN");
-    t_warned("'Truggy' has 1 entries, not 2");
+    t_warned("'Truggy' lists 1 entries, but declares 2");
 }
 
 U_TEST(entries_refused)
 {
-    t_refused(LIVERC_ENTRIES, "", NULL, LIVERC_VALIDATION_ERROR, "no class with entries");
+    t_refused(LIVERC_ENTRIES, "", NULL, LIVERC_VALIDATION_ERROR,
+              "no class on the entry list has entries");
     t_refused(LIVERC_ENTRIES,
               "<table><tr><th><div class=class_header>X</div></th></tr></table>"
               "<table><tr><td>1<td>not in a class? it is</table>"
               "<a href='?p=view_event&id=2'>x</a>",
-              "1", LIVERC_VALIDATION_ERROR, "id 1 is that of 2");
+              "1", LIVERC_VALIDATION_ERROR, "expected the page of id 1, got that of 2");
     t_refused(LIVERC_ENTRIES, "<table><tr><td>1<td>NO CLASS</table>", NULL, LIVERC_VALIDATION_ERROR,
-              "no class with entries");
+              "no class on the entry list has entries");
     t_refused(LIVERC_ENTRIES, "<div class=class_header>X</div><table><tr><td>1<td> <td>5</table>",
-              NULL, LIVERC_VALIDATION_ERROR, "row 1 has no driver's name");
+              NULL, LIVERC_VALIDATION_ERROR, "row 1: missing driver name");
 }
 
 U_TEST(entries_twice)

@@ -105,23 +105,23 @@ U_TEST(refused)
     t_refused(LIVERC_RACE, "<table><tr><th>Pos<th>Behind<th>Driver</table>", "1",
               LIVERC_RACE_PAGE_FORMAT_ERROR, "'Laps/Time'");
     t_refused(LIVERC_RACE, "<a href='?p=view_race_result&id=2'></a>" TABLE END, "1",
-              LIVERC_VALIDATION_ERROR, "id 1 is that of 2");
+              LIVERC_VALIDATION_ERROR, "expected the page of id 1, got that of 2");
     t_refused(LIVERC_RACE, TABLE UNLINKED("0", "1", "X", "0") END, "1", LIVERC_VALIDATION_ERROR,
-              "row 1 of the results has position 0");
+              "row 1 of the results: invalid position 0");
     t_refused(LIVERC_RACE, TABLE UNLINKED("first", "1", "X", "0") END, "1",
               LIVERC_NORMALISATION_ERROR, "cannot read Pos: 'first'");
     t_refused(LIVERC_RACE, TABLE UNLINKED("1", "1", "&nbsp;", "0") END, "1",
-              LIVERC_VALIDATION_ERROR, "no driver's name");
+              LIVERC_VALIDATION_ERROR, "missing driver name");
     t_refused(LIVERC_RACE, TABLE UNLINKED("1", "1", "X", "3/fast") END, "1",
               LIVERC_NORMALISATION_ERROR, "Laps/Time: '3/fast'");
     t_refused(LIVERC_RACE, TABLE UNLINKED("1", "1", "X", "-3/1.0") END, "1",
               LIVERC_NORMALISATION_ERROR, "Laps/Time: '-3/1.0'");
     t_refused(LIVERC_RACE, TABLE UNLINKED("1", "1", "X", "3/0:00.000") END, "1",
-              LIVERC_VALIDATION_ERROR, "3 laps in no time");
+              LIVERC_VALIDATION_ERROR, "3 laps, but a total time of 0");
     t_refused(LIVERC_RACE, TABLE "<tr><td>1<td>X<td>1<td>1/1.0<td>far</tr>" END, "1",
               LIVERC_NORMALISATION_ERROR, "Behind: 'far'");
     t_refused(LIVERC_RACE, TABLE LINKED("1", "5", "X", "0") LINKED("2", "5", "Y", "0") END, "1",
-              LIVERC_VALIDATION_ERROR, "rows 1 and 2 of the results have the same driver, 5");
+              LIVERC_VALIDATION_ERROR, "rows 1 and 2 of the results have the same driver 5");
     t_refused(LIVERC_RACE, TABLE LINKED("1", "5x", "X", "0") END, "1", LIVERC_NORMALISATION_ERROR,
               "'5x' is not the id of a driver");
 }
@@ -226,18 +226,20 @@ U_TEST(bad_laps)
     static const struct {
         const char *laps, *why;
     } cases[] = {
-        { LAP("1", "1", "38.1") LAP("3", "1", "38.1"), "at lap 3: the numbers are not 1, 2, 3" },
-        { LAP("1", "1", "38.1") LAP("1", "1", "38.1"), "at lap 1: the numbers are not 1, 2, 3" },
-        { LAP("1", "1", "38.1") LAP("0", "1", "38.1"), "the numbers are not 1, 2, 3" },
-        { LAP("1", "1", "fast"), "its time cannot be read" },
-        { LAP("1", "1", "-1"), "its time cannot be read" },
-        { LAP("1", "1", "0.000"), "its time is 0" },
-        { LAP("1", "0", "38.1"), "its position" },
+        { LAP("1", "1", "38.1") LAP("3", "1", "38.1"),
+          "at lap 3: lap numbers are not consecutive from 1" },
+        { LAP("1", "1", "38.1") LAP("1", "1", "38.1"),
+          "at lap 1: lap numbers are not consecutive from 1" },
+        { LAP("1", "1", "38.1") LAP("0", "1", "38.1"), "lap numbers are not consecutive from 1" },
+        { LAP("1", "1", "fast"), "invalid time" },
+        { LAP("1", "1", "-1"), "invalid time" },
+        { LAP("1", "1", "0.000"), "time is 0" },
+        { LAP("1", "0", "38.1"), "position is not a positive number" },
         { LAP("x", "1", "38.1"), "no number" },
         { "{ 'pos' : '1' }", "no number" },
-        { LAP("1", "1", "1") LAP("2", "1", "1") LAP("3", "1", "1"), "more of them than" },
-        { LAP("1", "1", "38.1") "7", "not an object" },
-        { LAP("1", "1", "38.1") "{ 'lapNum' '2' }", "not an object" },
+        { LAP("1", "1", "1") LAP("2", "1", "1") LAP("3", "1", "1"), "more laps than" },
+        { LAP("1", "1", "38.1") "7", "a lap is not an object" },
+        { LAP("1", "1", "38.1") "{ 'lapNum' '2' }", "expected an object" },
     };
     char html[4096];
 
@@ -262,7 +264,7 @@ U_TEST(script_cut_off)
                                          "1");
 
     T_EQU(r->results[0].n_laps, 0);
-    t_warned("cut off");
+    t_warned("truncated");
 }
 
 U_TEST(laps_of_nobody)
@@ -273,7 +275,7 @@ U_TEST(laps_of_nobody)
                "1");
 
     T_EQU(r->results[0].n_laps, 0);
-    t_warned("driver 9 are left out: not in the results");
+    t_warned("driver 9: no such driver in the results");
 }
 
 /* ---- driver ids ------------------------------------------------------------------------------ */

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "apps/ingest/reads.h"
+#include "apps/ingest/query.h"
 #include "base/arena.h"
 #include "ingest/runs.h"
 

@@ -122,8 +122,10 @@ t_trigger(struct t_engine_of_runs *e, struct ingest_start s, char id[IL_ID_BYTES
         T_FAIL("%s", err.message);
     il_status st = op.status;
     (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", op.out.n_runs > 0 ? op.out.runs[0].id : "");
-    if (st == IL_OK || st == IL_QUEUED)
-        work_take(il__ingest_work(e->in), s.tenant, uuid, op.key + strlen(INGEST_PREFIX));
+    const il_run_info *run;
+    bool               taken;
+    enum ingest_answer answer = il__ingest_answer(il__ingest_work(e->in), &op, &run, &taken);
+    T_EQ(taken, answer == INGEST_TRIGGER_STARTED || answer == INGEST_TRIGGER_QUEUED);
     il_op_release(&op);
     il__arena_free(&mem);
     return st;

@@ -151,9 +151,25 @@ def links(it):
     it.run("ingest", "links", "confirm", "nobody", status=1, remote=True)
     assert it.server.post("/api/v1/ingestion/links/nobody/reject", {}).expect(404).json["error"]["code"] == "NOT_FOUND"
     with open(path, "w", encoding="utf-8") as file:
+        csv.writer(file).writerows([("name", "email"), (driver["results"][1]["name"], "third@example.org")])
+    it.run("ingest", "users", "import", path)
+    it.run("ingest", "event", it.event, "--force", "--quiet")
+    every = json.loads(it.run("ingest", "links", "--json"))["items"]
+    assert len(every) > 1, every
+    for remote in (False, True):
+        seen, cursor = [], None
+        while cursor is not None or not seen:
+            after = ("--cursor", cursor) if cursor is not None else ()
+            page = json.loads(it.run("ingest", "links", "--json", "--limit", "1", *after, remote=remote))
+            assert len(page["items"]) == 1, page
+            seen, cursor = seen + page["items"], page["next"]
+        assert seen == every, (seen, every)
+        it.run("ingest", "links", "--limit", "1", remote=remote)
+        assert f"more items: --cursor '{every[0]['id']}'" in it.err, it.err
+    with open(path, "w", encoding="utf-8") as file:
         file.write("email,name\nx,y\nz@example.org,\n")
     it.run("ingest", "users", "import", path, status=65)
-    assert f"{path}:2: 'x' is not an email address" in it.err and f"{path}:3: the name is missing" in it.err
+    assert f"{path}:2: 'x' is not an email address" in it.err and f"{path}:3: missing name" in it.err
     refused = it.server.post("/api/v1/ingestion/users", {"users": [{"email": "x", "name": "y"}]}).expect(400)
     assert refused.json["error"]["code"] == "VALIDATION_ERROR"
 
@@ -177,7 +193,7 @@ def damaged(it):
 
 def verify(it):
     for remote in (False, True):
-        assert "orphans: every row has the rows that it refers to: ok" in it.run("ingest", "verify", remote=remote)
+        assert "orphans: every reference points to an existing row: ok" in it.run("ingest", "verify", remote=remote)
     with contextlib.closing(sqlite3.connect(it.folder + "/x-ingest.db", isolation_level=None)) as db:
         db.execute("DELETE FROM laps WHERE lap_number = 1")
     for remote in (False, True):

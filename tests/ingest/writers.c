@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "apps/ingest/reads.h"
+#include "apps/ingest/links.h"
+#include "apps/ingest/query.h"
 #include "base/arena.h"
 #include "harness/postgres.h"
 #include "harness/proc.h"
@@ -343,14 +344,133 @@ R_TEST(an_interrupted_write_leaves_nothing)
     il_guard_close(g);
 }
 
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+/* Two connections write the same rows; those of `second` have other names. */
+typedef il_status write_fn(il_guard *g, const struct ingest_write *w, unsigned round, bool second);
+
+static il_status
+write_some_tracks(il_guard *g, const struct ingest_write *w, unsigned round, bool second)
+{
+    char                       slugs[2][16];
+    struct liverc_track        items[2];
+    const struct liverc_tracks all = { .items = items, .n = 2 };
+    il_error                   err;
+
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(slugs[i], sizeof slugs[i], "t%u-%zu", round, i);
+        items[i] = (struct liverc_track){ slugs[i], second ? "Second" : "First" };
+    }
+    return il__ingest_tracks_write(g, w, &all, &err);
+}
+
+static il_status
+write_some_events(il_guard *g, const struct ingest_write *w, unsigned round, bool second)
+{
+    char                            ids[2][16];
+    struct liverc_event_link        items[2];
+    const struct liverc_event_links all = { .items = items, .n = 2 };
+    il_error                        err;
+
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(ids[i], sizeof ids[i], "%u%zu", round, i);
+        items[i] = (struct liverc_event_link){ .id        = ids[i],
+                                               .name      = second ? "Second" : "First",
+                                               .first_day = "2026-01-01",
+                                               .n_entries = LIVERC_NONE,
+                                               .n_drivers = LIVERC_NONE };
+    }
+    return il__ingest_events_write(g, w, T_SLUG, &all, &err);
+}
+
+static il_status
+write_some_users(il_guard *g, const struct ingest_write *w, unsigned round, bool second)
+{
+    char               emails[2][32];
+    struct ingest_user users[2];
+    il_error           err;
+
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(emails[i], sizeof emails[i], "%u-%zu@example.org", round, i);
+        users[i] = (struct ingest_user){ emails[i], second ? "Second" : "First", NULL };
+    }
+    return il__ingest_users_write(g, w, users, 2, &err);
+}
+
+/* Before its n-th statement, and on SQLite, where the writer would wait for itself, before all. */
+struct intruder {
+    il_guard *g;
+    write_fn *write;
+    unsigned  round;
+    int       n;
+};
+
+static bool
+intrude(void *cookie)
+{
+    struct intruder          *i      = cookie;
+    struct ingest_totals      totals = { 0 };
+    const struct ingest_write w      = t_write_opts(&totals);
+
+    if (--i->n == 0)
+        T_EQ(i->write(i->g, &w, i->round, false), IL_OK);
+    return true;
+}
+
+static void
+count_beside(const struct t_rig *r, il_guard *g, il_guard *other, write_fn *write,
+             enum ingest_table table)
+{
+    struct intruder i = { .g = other, .write = write, .n = 0 };
+
+    for (i.round = 1; i.n <= 0; i.round++) {
+        struct ingest_totals totals = { 0 };
+        struct ingest_write  w      = t_write_opts(&totals);
+        i.n                         = (int)i.round;
+        if (r->is_postgres) {
+            w.go_on  = intrude;
+            w.cookie = &i;
+        } else {
+            i.n = 1;
+            T_TRUE(intrude(&i));
+        }
+        T_EQ(write(g, &w, i.round, true), IL_OK);
+        T_EQ(totals.of[table].n_inserted, i.n <= 0 ? 0 : 2); /* > 0: it had no n-th statement */
+        T_EQ(totals.of[table].n_updated, i.n <= 0 ? 2 : 0);
+        T_EQ(totals.of[table].n_unchanged, 0);
+        if (!r->is_postgres)
+            break;
+    }
+    T_TRUE(i.round > 1 || !r->is_postgres); /* at one statement at least */
+}
+
+/* Rows that another connection inserts while a transaction is open are not counted as its own. */
+R_TEST(rows_of_others_are_not_counted)
+{
+    static const struct {
+        write_fn         *write;
+        enum ingest_table table;
+    } rows[]                  = { { write_some_tracks, INGEST_TRACKS },
+                                  { write_some_events, INGEST_EVENTS },
+                                  { write_some_users, INGEST_USERS } };
+    struct ingest_write how   = t_write_opts(NULL);
+    il_guard           *g     = t_tables_open(r, &il__ingest_tables);
+    il_guard           *other = t_tables_open(r, &il__ingest_tables);
+
+    T_EQ(write_some_events(g, &how, 0, false), IL_OK); /* their track exists */
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        count_beside(r, g, other, rows[i].write, rows[i].table);
+    il_guard_close(other);
+    il_guard_close(g);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        R_ROW(killed_inside_a_transaction),
-        R_ROW(readers_see_whole_races),
-        R_ROW(a_stale_fence_is_refused),
-        R_ROW(an_interrupted_write_leaves_nothing),
+        R_ROW(killed_inside_a_transaction),    R_ROW(readers_see_whole_races),
+        R_ROW(a_stale_fence_is_refused),       R_ROW(an_interrupted_write_leaves_nothing),
+        R_ROW(rows_of_others_are_not_counted),
     };
 
     return cmocka_run_group_tests_name("ingest-writers", tests, NULL, NULL);

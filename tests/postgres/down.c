@@ -331,7 +331,7 @@ U_TEST(a_migration_is_under_way)
     }
     t_path(url, "%s&schema=busy", server.url);
     T_EQ(open_within(url, &h, &err, TIMEOUT_MS + SLACK_MS), IL_STORE);
-    T_HAS(err.message, "being migrated");
+    T_HAS(err.message, "is migrating schema");
     T_STREQ(err.native, "55P03");
     (void)t_postgres_ask(server.url,
                          "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE query "

@@ -333,17 +333,17 @@ U_TEST(payloads)
     char     text[64];
 
     (void)snprintf(text, sizeof text, "00000000000000bb %u %u", slot, other);
-    il__pg_listener_take(&b, OWN_ID, text);
+    il__pg_listener_wake(&b, OWN_ID, text);
     T_EQ(il__board_read(&b, slot), 1);
     T_EQ(il__board_read(&b, other), 1);
     (void)snprintf(text, sizeof text, OWN_ID " %u", slot); /* our own */
-    il__pg_listener_take(&b, OWN_ID, text);
+    il__pg_listener_wake(&b, OWN_ID, text);
     T_EQ(il__board_read(&b, slot), 1);
-    il__pg_listener_take(&b, OWN_ID, "t\x1fn\x1fs");
+    il__pg_listener_wake(&b, OWN_ID, "t\x1fn\x1fs");
     T_EQ(il__board_read(&b, slot), 2);
-    il__pg_listener_take(&b, OWN_ID, "\x1f\x1f"); /* those who hold */
+    il__pg_listener_wake(&b, OWN_ID, "\x1f\x1f"); /* those who hold */
     T_EQ(il__board_read(&b, IL__BOARD_BREAK), 1);
-    il__pg_listener_take(&b, OWN_ID, "00000000000000bb *");
+    il__pg_listener_wake(&b, OWN_ID, "00000000000000bb *");
     T_EQ(il__board_read(&b, slot), 3);
     T_EQ(il__board_read(&b, IL__BOARD_BREAK), 2);
     static const char *const nonsense[] = { "",
@@ -362,7 +362,7 @@ U_TEST(payloads)
                                             "probe 1",
                                             NULL };
     for (size_t i = 0; nonsense[i] != NULL; i++)
-        il__pg_listener_take(&b, OWN_ID, nonsense[i]);
+        il__pg_listener_wake(&b, OWN_ID, nonsense[i]);
     T_EQ(il__board_read(&b, slot), 3);
     for (uint32_t i = 0; i < IL__BOARD_BREAK; i++)
         T_EQ(il__board_read(&b, i), 0);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "fault/whole.h"
+#include "fault/integrity.h"
 #include "harness/rng.h"
 #include "race/race.h"
 

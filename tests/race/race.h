@@ -34,7 +34,6 @@ void race_run(const struct race *r, struct t_proc *p, const char *const *options
               const char *const *arguments);
 #define RACE_RUN(r, p, options, key, ...) \
     race_run(r, p, options, key, (const char *const[]){ __VA_ARGS__, NULL })
-#define RACE_OPTIONS(...) ((const char *const[]){ "run", __VA_ARGS__, NULL })
 
 /* Start the worker itself. */
 #define RACE_WORKER(r, p, ...) \

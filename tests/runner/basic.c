@@ -417,7 +417,7 @@ RIG_TEST(reload)
     runner_stats(g->runner, &stats);
     T_EQU(stats.n_pipelines, 2);
     T_EQU(stats.n_bad_files, 0);
-    T_EQU(stats.n_completed, 2);
+    T_EQU(stats.work.n_completed, 2);
 }
 
 /*

@@ -10,7 +10,6 @@
 
 #include "apps/runner/trigger_plan.h"
 
-#define RUNNERS 2
 #define TRIGGERS 100
 
 struct crowd {
@@ -192,9 +191,9 @@ RIG_TEST(room)
     do { /* the store knows that one runs a moment before its runner does */
         runner_stats(g->runner, &stats);
         (void)poll(NULL, 0, 1);
-    } while (stats.n_waiting != 3 && t_real_ms() < limit);
-    T_EQU(stats.n_running, 2);
-    T_EQU(stats.n_waiting, 3);
+    } while (stats.work.n_waiting != 3 && t_real_ms() < limit);
+    T_EQU(stats.work.n_running, 2);
+    T_EQU(stats.work.n_waiting, 3);
     T_EQ(rig_look(g, ids[3]).state, IL_RUN_PENDING);
     char path[T_PATH_BYTES];
     t_path(path, "%s/go", g->scratch);
@@ -351,9 +350,9 @@ RIG_TEST(backlog)
     do {
         runner_stats(g->runner, &stats);
         (void)poll(NULL, 0, 10);
-    } while (stats.n_waiting + stats.n_running != 2 * N && t_real_ms() < limit);
+    } while (stats.work.n_waiting + stats.work.n_running != 2 * N && t_real_ms() < limit);
     print_message("# found after %d ms\n", (int)(t_real_ms() - began));
-    T_EQU(stats.n_waiting + stats.n_running, 2 * N);
+    T_EQU(stats.work.n_waiting + stats.work.n_running, 2 * N);
     rig_await(g, first[0], IL_RUN_RUNNING);
     t_path(path, "%s/go", g->scratch);
     t_file_write(path, "x", 1);
@@ -514,6 +513,43 @@ T_TEST(plan_of_a_trigger)
     op.status = IL_DUPLICATE;
     T_EQ(tell(&plan, TRIGGER_STARTED, IL_OK), TRIGGER_END);
     T_TRUE(plan.answer == RUNNER_TRIGGERED && !plan.execute);
+}
+
+/* One probe of a pipeline at a time; its outcome is that of followers with the same values. */
+T_TEST(one_probe_at_a_time)
+{
+    struct pipeline        p = { .id = "p", .tenant = "t" }, q = { .id = "p", .tenant = "u" };
+    struct pipeline_values ab      = { .n = 2, .items = { { "a", "1" }, { "b", "2" } } },
+                           ba      = { .n = 2, .items = { { "b", "2" }, { "a", "1" } } },
+                           a       = { .n = 1, .items = { { "a", "1" } } };
+    struct trigger_probe *list     = NULL;
+    struct trigger_probe  leader   = { .pipeline = &p, .values = &ab },
+                         other     = { .pipeline = &q, .values = &ab },
+                         same      = { .pipeline = &p, .values = &ba },
+                         different = { .pipeline = &p, .values = &a }, gone = same, next = same;
+    const il_error running = { .status = IL_HELD, .message = "running" };
+
+    (void)s;
+    T_TRUE(trigger_probe_begin(&list, &leader));
+    T_TRUE(trigger_probe_begin(&list, &other)); /* of another tenant */
+    T_TRUE(!trigger_probe_begin(&list, &same));
+    T_TRUE(!trigger_probe_begin(&list, &gone));
+    T_TRUE(!trigger_probe_begin(&list, &different));
+    trigger_probe_leave(&gone);
+    T_TRUE(trigger_probe_end(&list, &leader, IL_HELD, "77", &running) == &different);
+    T_TRUE(different.next == &same && same.next == NULL && !gone.ended);
+    T_TRUE(same.ended && different.ended);
+    T_EQ(same.status, IL_HELD);
+    T_STREQ(same.outside, "77");
+    T_STREQ(same.error.message, "running");
+    T_EQ(different.status, IL_OK); /* it looks again */
+    T_TRUE(different.outside == NULL);
+    il__free(same.outside);
+    T_TRUE(trigger_probe_begin(&list, &leader)); /* the next one */
+    T_TRUE(!trigger_probe_begin(&list, &next));
+    T_TRUE(trigger_probe_end(&list, &leader, IL_OK, NULL, NULL) == &next);
+    T_TRUE(next.ended && next.status == IL_OK);
+    T_TRUE(trigger_probe_end(&list, &other, IL_OK, NULL, NULL) == NULL && list == NULL);
 }
 
 /*
@@ -755,8 +791,8 @@ cancelled_slot_is_gone(struct rig *g, enum work_mode mode, const char *name)
     do { /* a listing does not show it: it is forgotten while the other one runs */
         runner_stats(g->runner, &stats);
         (void)poll(NULL, 0, 1);
-    } while (stats.n_waiting != n_waiting && t_real_ms() < limit);
-    T_EQU(stats.n_waiting, n_waiting);
+    } while (stats.work.n_waiting != n_waiting && t_real_ms() < limit);
+    T_EQU(stats.work.n_waiting, n_waiting);
     T_EQ(rig_trigger(g, name, ids[2]), RUNNER_TRIGGERED);
     t_path(path, "%s/%s.go", g->scratch, name);
     t_file_write(path, "x", 1);
@@ -765,7 +801,7 @@ cancelled_slot_is_gone(struct rig *g, enum work_mode mode, const char *name)
     T_TRUE(!is_there(g, ids[1]));
     T_EQ(rig_lines(g, name), 2);
     runner_stats(g->runner, &stats);
-    T_EQU(stats.n_started, 2);
+    T_EQU(stats.work.n_started, 2);
     rig_close(g);
 }
 
@@ -779,14 +815,23 @@ int
 main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        T_ROW(one_of_many),    T_ROW(slots_of_nobody),
-        T_ROW(queue),          T_ROW(other_policies),
-        T_ROW(room),           T_ROW(turns),
-        T_ROW(places),         T_ROW(backlog),
-        T_ROW(foreign_lock),   T_ROW(plan_of_a_trigger),
-        T_ROW(schedule),       T_ROW(slow_schedules),
-        T_ROW(thousand),       T_ROW(limited_schedules),
-        T_ROW(limit_of_a_day), T_ROW(gone),
+        T_ROW(one_of_many),
+        T_ROW(slots_of_nobody),
+        T_ROW(queue),
+        T_ROW(other_policies),
+        T_ROW(room),
+        T_ROW(turns),
+        T_ROW(places),
+        T_ROW(backlog),
+        T_ROW(foreign_lock),
+        T_ROW(plan_of_a_trigger),
+        T_ROW(one_probe_at_a_time),
+        T_ROW(schedule),
+        T_ROW(slow_schedules),
+        T_ROW(thousand),
+        T_ROW(limited_schedules),
+        T_ROW(limit_of_a_day),
+        T_ROW(gone),
     };
     int status = rig_main(argc, argv);
 

@@ -1,7 +1,6 @@
 """A database restored from a backup issues no fence twice, and none below those issued after the
 backup."""
 import os
-import subprocess
 import threading
 
 import pgtest

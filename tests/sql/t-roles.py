@@ -141,11 +141,11 @@ def a_squatted_schema(case):
     # Who may add to it later is not trusted either.
     admin.execute("CREATE SCHEMA interlock_admin")
     admin.execute("GRANT CREATE ON SCHEMA interlock_admin TO mallory")
-    refuses(case, "right CREATE", "mallory", "key", "list")
+    refuses(case, "privilege CREATE", "mallory", "key", "list")
     admin.execute("DROP SCHEMA interlock_admin")
     case.interlock("migrate")
     admin.execute("GRANT CREATE ON SCHEMA interlock TO PUBLIC")
-    refuses(case, "right CREATE", "PUBLIC", "queue", "push", "q", "x")
+    refuses(case, "privilege CREATE", "PUBLIC", "queue", "push", "q", "x")
 
 
 def a_trigger(case):

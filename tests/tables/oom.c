@@ -2,7 +2,7 @@
  * oom.c: each allocation fails in turn, ours and SQLite's, while tables are created and opened: an
  * error, no crash, no leak and no half of a schema.
  */
-#include "fault/oom.h"
+#include "fault/alloc_inject.h"
 #include "harness/rng.h"
 #include "harness/unit.h"
 #include "tables/rig.h"
@@ -25,29 +25,30 @@ open_all(const char *url, il_error *err)
 
 /* One try with the n-th allocation failing. False: none was left to fail. */
 static bool
-try_once(const struct t_rig *r, enum oom_of of, enum oom_mode mode, unsigned n)
+try_once(const struct t_rig *r, enum alloc_inject_of of, enum alloc_inject_mode mode, unsigned n)
 {
     il_error err    = { .message = "" };
-    long     n_live = oom_n_live();
+    long     n_live = alloc_inject_n_live();
 
-    oom_arm(of, mode, n);
+    alloc_inject_arm(of, mode, n);
     il_status st    = open_all(r->url, &err);
-    bool      fired = oom_fired();
-    oom_disarm();
+    bool      fired = alloc_inject_fired();
+    alloc_inject_disarm();
     /* SQLite can do without some of its memory. If it has none left to roll back a read, the next
      * transaction finds that one open (IL_STATE). */
-    if (st != IL_OK && (!fired || (st != IL_NOMEM && (st != IL_STATE || mode == OOM_ONCE))))
+    if (st != IL_OK &&
+        (!fired || (st != IL_NOMEM && (st != IL_STATE || mode == ALLOC_INJECT_ONCE))))
         T_FAIL("allocation %u: status %d, %s", n, (int)st, err.message);
-    T_EQ(oom_n_live(), n_live);
+    T_EQ(alloc_inject_n_live(), n_live);
     /* The next one finds all or nothing. */
     if (open_all(r->url, &err) != IL_OK)
         T_FAIL("after allocation %u: %s", n, err.message);
-    T_EQ(oom_n_live(), n_live);
+    T_EQ(alloc_inject_n_live(), n_live);
     return fired;
 }
 
 static void
-try_all(enum oom_of of, enum oom_mode mode, unsigned step)
+try_all(enum alloc_inject_of of, enum alloc_inject_mode mode, unsigned step)
 {
     unsigned n = 1;
 
@@ -63,8 +64,8 @@ try_all(enum oom_of of, enum oom_mode mode, unsigned step)
 
 U_TEST(ours)
 {
-    try_all(OOM_OURS, OOM_ONCE, 1);
-    try_all(OOM_OURS, OOM_FROM_ON, 1);
+    try_all(ALLOC_INJECT_OURS, ALLOC_INJECT_ONCE, 1);
+    try_all(ALLOC_INJECT_OURS, ALLOC_INJECT_FROM_ON, 1);
 }
 
 /* Many hundreds of them, most of the same kind. */
@@ -72,8 +73,8 @@ U_TEST(sqlites)
 {
     unsigned step = t_stride(7);
 
-    try_all(OOM_SQLITE, OOM_ONCE, step);
-    try_all(OOM_SQLITE, OOM_FROM_ON, step);
+    try_all(ALLOC_INJECT_SQLITE, ALLOC_INJECT_ONCE, step);
+    try_all(ALLOC_INJECT_SQLITE, ALLOC_INJECT_FROM_ON, step);
 }
 
 int
@@ -81,6 +82,6 @@ main(void)
 {
     static const struct CMUnitTest tests[] = { U_ROW(ours), U_ROW(sqlites) };
 
-    oom_install();
+    alloc_inject_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,7 +237,7 @@ R_TEST(urls)
     t_path(file, "%s/interlock/data-toy.db", folder);
     in_file("redis://127.0.0.1:1", NULL, file);
     T_EQ(unsetenv("XDG_STATE_HOME"), 0);
-    refused("http://127.0.0.1:1", NULL, IL_INVAL, "this store cannot hold tables");
+    refused("http://127.0.0.1:1", NULL, IL_INVAL, "the store cannot hold tables");
     refused("memory:", "redis://u:geheim@127.0.0.1:1", IL_INVAL, "sqlite:PATH");
     refused("memory:", "sqlite:", IL_INVAL, "sqlite:PATH");
     refused("memory:", "sqlite::memory:", IL_INVAL, "sqlite:PATH");

@@ -4,6 +4,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import {
   check,
+  COLOR_RULES,
   go,
   main,
   newPage,
@@ -160,8 +161,8 @@ const tests = {
           ["/ingestion?tab=runs", "No ingestions yet"],
           ["/ingestion?tab=drivers", "No links yet"],
           ["/campus", "campus seed"],
-          ["/usage", "Usage is not served"],
-          ["/cache", "The key that the program gave to the cache"],
+          ["/usage", "Usage is not configured"],
+          ["/cache", "Enter the full key that the program passed to the cache"],
           ["/cache?tab=counts", "Nothing is cached"],
           ["/cache?tab=once", "interlock once"],
           ["/audit", "key.create"],
@@ -191,7 +192,7 @@ const tests = {
         await page.locator(".graph-node.ok", { hasText: "beside" }).waitFor();
         await button(page, "Trigger").click();
         await panel(page, "Trigger")
-          .getByText("It is running already. Your trigger joined that run")
+          .getByText("Already running: your trigger joined that run")
           .waitFor();
         const { items } = await server.api("GET", "/pipelines/runs?pipeline_id=gated");
         same(items.length, 1, "runs");
@@ -237,7 +238,7 @@ const tests = {
         const form = (name) => page.getByRole("form", { name });
         await form("Tracks").getByRole("button").click();
         await form("Tracks").getByText("completed").waitFor();
-        await form("Events of a track").getByLabel("Name of the track").fill("hilltoprc");
+        await form("Events of a track").getByLabel("Slug of the track").fill("hilltoprc");
         await form("Events of a track").getByRole("button").click();
         await form("Events of a track").getByText("completed").waitFor();
 
@@ -275,13 +276,13 @@ const tests = {
       async (page) => {
         const form = page.getByRole("form", { name: "One event" });
         await form.getByLabel("Its id at the site").fill("100001");
-        await form.getByLabel("Name of its track").fill("hilltoprc");
+        await form.getByLabel("Slug of its track").fill("hilltoprc");
         const { job_id: job } = await server.post(`/events/${items[0].id}/ingest`, {
           force: true,
         });
         await form.getByRole("button").click();
-        await form.getByText("no second one was started").waitFor();
-        await form.getByRole("link", { name: "See the running one" }).click();
+        await form.getByText("not started again").waitFor();
+        await form.getByRole("link", { name: "Show it" }).click();
         await page.waitForFunction((id) => location.hash === `#/ingestion/jobs/${id}`, job);
         await button(page, "Cancel…").click();
         await page.getByRole("dialog").getByLabel("Reason").fill("wrong event");
@@ -350,7 +351,7 @@ const tests = {
     await ended(job);
     await signedIn(
       async (page) => {
-        await page.getByRole("alert").getByText("responded 404").waitFor();
+        await page.getByRole("alert").getByText("HTTP status 404").waitFor();
         await page.getByRole("alert").getByText("CONNECTOR_HTTP_ERROR").waitFor();
         await page.getByRole("alert").getByText("stage: fetch_events").waitFor();
       },
@@ -378,7 +379,7 @@ const tests = {
         await page.getByLabel("Name, track or id").fill("100002");
         await page.waitForFunction(() => document.querySelectorAll("main [data-row]").length === 1);
         await page.getByLabel("Name, track or id").fill("no such event");
-        await page.getByText("No event matches").waitFor();
+        await page.getByText("No matching events").waitFor();
         await button(page, "Show all events").click();
         await row(page, sorted[0]).waitFor();
       },
@@ -440,7 +441,7 @@ const tests = {
     await signedIn(
       async (page) => {
         await button(page, "Rebuild…").click();
-        await page.getByRole("dialog").getByLabel("Also days that are complete").check();
+        await page.getByRole("dialog").getByLabel("Also complete days").check();
         same(await seriousFaults(page), [], "axe on the dialog");
         await inDialog(page, "Rebuild").click();
         await page.getByText("Last rebuild:").waitFor();
@@ -522,7 +523,7 @@ const tests = {
       async (page) => {
         await page.getByLabel("Idempotency key").fill("order:7");
         await button(page, "Look up").click();
-        await page.getByText("its answer is stored and replayed").waitFor();
+        await page.getByText("its response is stored and replayed").waitFor();
         await page.getByLabel("Idempotency key").fill("order:8");
         await button(page, "Look up").click();
         await page.getByText("This key is not in use").waitFor();
@@ -539,7 +540,7 @@ const tests = {
         await page.locator("dialog select[name=role]").selectOption("operator");
         await page
           .getByRole("dialog")
-          .getByLabel("Permissions beside the role")
+          .getByLabel("Additional permissions")
           .fill("admin:usage");
         await page.locator("dialog select[name=days]").selectOption("in a week");
         same(await seriousFaults(page), [], "axe on the dialog");
@@ -560,11 +561,11 @@ const tests = {
         });
         same(refused.status, 401, "the revoked key");
         await row(page, "admin").getByText("yours").waitFor();
-        await go(page, "/audit?act=key.revoke");
+        await go(page, "/audit?action=key.revoke");
         await row(page, "key.revoke")
-          .getByRole("button", { name: /^Show record/ })
+          .getByRole("button", { name: /^Show entry/ })
           .click();
-        await page.getByRole("group", { name: "record", exact: true }).waitFor();
+        await page.getByRole("group", { name: "entry", exact: true }).waitFor();
       },
       { hash: "/keys" },
     );
@@ -595,7 +596,7 @@ const tests = {
     await signedIn(
       async (page) => {
         await row(page, "liverc_url").getByText("config.yml:3").waitFor();
-        await page.getByLabel("Only what was set").check();
+        await page.getByLabel("Changed from the default").check();
         await row(page, "log_format").getByText("--log-format").waitFor();
         same(await row(page, "pepper_file").count(), 0, "settings with their default");
         same(await fact(page, "Engine of the store").innerText(), "sqlite", "the engine");
@@ -681,10 +682,12 @@ const tests = {
       { colorScheme: "dark" },
       { viewport: { width: 390, height: 844 } },
     ]) {
+      const rules = options.colorScheme === "dark" ? COLOR_RULES : undefined;
       await signedIn(async (page) => {
         for (const path of views) {
           await go(page, path);
-          same(await seriousFaults(page), [], `axe on ${path}, ${JSON.stringify(options)}`);
+          const faults = await seriousFaults(page, rules);
+          same(faults, [], `axe on ${path}, ${JSON.stringify(options)}`);
           const wider = await page.evaluate(
             () => document.querySelector("main").scrollWidth - innerWidth,
           );

@@ -47,8 +47,8 @@ const tests = {
   },
 
   async "the job of a killed worker is claimed again"() {
-    const done = await press("Kill the worker", "Lease ends");
-    same(done["Attempt that died"], "1", "attempt");
+    const done = await press("Kill the worker", "Lease expires");
+    same(done["Failed attempt"], "1", "attempt");
     await page.getByRole("link", { name: done.Job }).click();
     await state("completed").waitFor({ timeout: 6 * SOON });
     await page.getByText("2 of").first().waitFor();
@@ -56,7 +56,7 @@ const tests = {
   },
 
   async "the key of a paused holder passes on, with a higher fence"() {
-    const done = await press("Pause the holder", "Lease ends");
+    const done = await press("Pause the holder", "Lease expires");
     await page.getByRole("link", { name: done.Key }).click();
     await page.waitForFunction(
       ([text, fence]) => {

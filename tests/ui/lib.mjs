@@ -211,11 +211,16 @@ export async function go(page, hash) {
   await page.waitForFunction(() => !document.querySelector("main .loading"));
 }
 
-/** What axe finds that is serious or worse. The policy of the page refuses script tags. */
-export async function seriousFaults(page) {
+/**
+ * What axe finds that is serious or worse, of all its rules or of some. The policy of the page
+ * refuses script tags.
+ */
+export async function seriousFaults(page, rules) {
   await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() =>
-    globalThis.axe.run(document, { resultTypes: ["violations"] }),
+  const { violations } = await page.evaluate(
+    (runOnly) =>
+      globalThis.axe.run(document, { resultTypes: ["violations"], ...(runOnly && { runOnly }) }),
+    rules,
   );
   return violations
     .filter((v) => v.impact === "serious" || v.impact === "critical")
@@ -224,6 +229,9 @@ export async function seriousFaults(page) {
         `${v.id}: ${v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ")}`,
     );
 }
+
+/** The rules that can tell a color scheme from another: the document is the same. */
+export const COLOR_RULES = ["color-contrast"];
 
 export function check(condition, message) {
   if (!condition) throw new Error(message);

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import {
   check,
+  COLOR_RULES,
   go,
   main,
   MODULES,
@@ -83,7 +84,7 @@ async function cancelled(id) {
 }
 
 /** Pushes a job and lets its only attempt fail. */
-async function deadJob(queue, error) {
+async function failedJob(queue, error) {
   const { id } = await server.post(`/queues/${queue}/jobs`, {
     payload: { to: SCRIPT },
     max_attempts: 1,
@@ -115,7 +116,7 @@ const tests = {
       await page.goto(`${server.url}/ui/`);
       await page.getByLabel("API key").fill("sk_default_wrong");
       await button(page, "Sign in").click();
-      await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "Unknown, revoked or expired key" }).waitFor();
       await page.getByLabel("API key").fill(server.key);
       await button(page, "Sign in").click();
       await page.getByRole("heading", { name: "Overview" }).waitFor();
@@ -205,7 +206,7 @@ const tests = {
 
   async views_with_data_are_accessible() {
     await acquire("invoice:1", { place: "billing.c:42" });
-    const job = await deadJob("mail", "SMTP 550");
+    const job = await failedJob("mail", "SMTP 550");
     const { pipeline_logging_id: run } = await server.post("/pipelines/run/slow", {});
     const objects = [
       "/locks/invoice%3A1",
@@ -216,11 +217,12 @@ const tests = {
       "/pipelines/slow",
     ];
     for (const colorScheme of ["light", "dark"]) {
+      const rules = colorScheme === "dark" ? COLOR_RULES : undefined;
       await signedIn(
         async (page) => {
           for (const path of [...Object.keys(VIEWS), ...objects]) {
             await go(page, path);
-            same(await seriousFaults(page), [], `axe on ${path}, ${colorScheme}`);
+            same(await seriousFaults(page, rules), [], `axe on ${path}, ${colorScheme}`);
           }
         },
         { colorScheme },
@@ -324,7 +326,7 @@ const tests = {
     );
   },
 
-  async contrary_lock_orders_are_red_with_both_places() {
+  async opposite_lock_orders_are_red_with_both_places() {
     const lock = (key, holder, place) =>
       server.post("/locks/acquire", { key, holder, place, ttl_ms: 600_000 });
     await lock("account:1", "pay", "pay.c:10");
@@ -341,12 +343,12 @@ const tests = {
           ["ledger", "refund.c:30", "refund.c:40"],
         ]) {
           const cells = await row(page, places[0]).locator("td").allInnerTexts();
-          const [first, at, , then, judgement] = cells;
-          same([first, at, then, judgement], [held, ...places, "can deadlock"], "a row");
+          const [first, at, , then, result] = cells;
+          same([first, at, then, result], [held, ...places, "can deadlock"], "a row");
         }
         same(await seriousFaults(page), [], "axe on the graph");
         await go(page, "/");
-        await page.getByText("account, ledger are taken in contrary orders").click();
+        await page.getByText("account, ledger are acquired in opposite orders").click();
         await page.getByRole("heading", { name: "Lock order" }).waitFor();
       },
       { hash: "/order" },
@@ -375,11 +377,11 @@ const tests = {
     );
   },
 
-  async dead_jobs_are_retried() {
+  async failed_jobs_are_retried() {
     const ids = [
-      await deadJob("retry", "no route"),
-      await deadJob("retry", "no route"),
-      await deadJob("retry", "no route"),
+      await failedJob("retry", "no route"),
+      await failedJob("retry", "no route"),
+      await failedJob("retry", "no route"),
     ];
     await signedIn(
       async (page) => {
@@ -389,7 +391,7 @@ const tests = {
         same((await server.api("GET", `/jobs/${ids[0]}`)).state, "READY", "the job");
         await go(page, "/queues/retry?tab=failed");
         await row(page, ids[1]).waitFor();
-        await button(page, "Retry all dead…").click();
+        await button(page, "Retry all failed…").click();
         await page.getByRole("dialog").getByRole("button", { name: "Retry all" }).click();
         await page.getByText("retried 2 jobs").waitFor();
         await page.getByText("No such jobs").waitFor();
@@ -417,7 +419,7 @@ const tests = {
   async changes_are_shown_within_two_seconds() {
     await signedIn(
       async (page) => {
-        await page.getByText("No lock matches").waitFor();
+        await page.getByText("No matching locks").waitFor();
         await page.evaluate(() => (window.loadedOnce = true));
         await acquire("live:1");
         await row(page, "live:1").waitFor({ timeout: LIVE_MS });
@@ -454,13 +456,13 @@ const tests = {
 
   async readers_see_no_buttons_they_may_not_press() {
     await acquire("read:only");
-    const job = await deadJob("reading", "no");
+    const job = await failedJob("reading", "no");
     await signedIn(
       async (page) => {
         for (const [path, text, names] of [
           ["/locks/read%3Aonly", "holder of read:only", ["Break…"]],
           [`/jobs/${job}`, "no", ["Retry", "Cancel…"]],
-          ["/queues/reading", job, ["Retry", "Retry all dead…", "Pause…"]],
+          ["/queues/reading", job, ["Retry", "Retry all failed…", "Pause…"]],
         ]) {
           await go(page, path);
           await page.locator("main").getByText(text).first().waitFor();
@@ -471,7 +473,7 @@ const tests = {
           same(await nav.getByRole("link", { name }).count(), 0, name);
         }
         await go(page, "/settings");
-        await page.getByText("No such view").waitFor();
+        await page.getByText("Page not found").waitFor();
       },
       { key: server.createKey("read") },
     );
@@ -506,7 +508,7 @@ const tests = {
 
   async scripts_of_users_are_shown_as_text() {
     await acquire(SCRIPT, { holder: SCRIPT, place: SCRIPT, meta: SCRIPT });
-    const job = await deadJob("scripts", SCRIPT);
+    const job = await failedJob("scripts", SCRIPT);
     const { id, fence } = await server.post("/runs", {
       key: `run:${SCRIPT}`,
       holder: SCRIPT,
@@ -622,7 +624,7 @@ const tests = {
         await page.getByRole("heading", { name: "Queues" }).waitFor();
         await page.keyboard.press("/");
         await page.keyboard.type("none-like-this");
-        await page.getByText("No queue matches").waitFor();
+        await page.getByText("No matching queues").waitFor();
         await page.keyboard.press("Escape");
         await page.keyboard.press("?");
         await page.getByRole("dialog", { name: "Keyboard" }).waitFor();

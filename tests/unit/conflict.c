@@ -33,7 +33,7 @@ U_TEST(every_pair)
 
 U_TEST(nothing_live_is_compatible)
 {
-    struct il__load none = { 0 };
+    struct il__occupancy none = { 0 };
 
     T_EQ(il__conflict(&none, X, 0), IL__COMPATIBLE);
     T_EQ(il__conflict(&none, S, 0), IL__COMPATIBLE);
@@ -42,31 +42,31 @@ U_TEST(nothing_live_is_compatible)
 
 U_TEST(loads)
 {
-    struct il__load load = { 0 };
+    struct il__occupancy live = { 0 };
 
-    il__load_add(&load, X, 0);
-    T_EQ(il__conflict(&load, X, 0), IL__CONFLICT);
-    T_EQ(il__conflict(&load, S, 0), IL__CONFLICT);
-    T_EQ(il__conflict(&load, P, 9), IL__CONFLICT);
+    il__occupancy_add(&live, X, 0);
+    T_EQ(il__conflict(&live, X, 0), IL__CONFLICT);
+    T_EQ(il__conflict(&live, S, 0), IL__CONFLICT);
+    T_EQ(il__conflict(&live, P, 9), IL__CONFLICT);
 
-    load = (struct il__load){ 0 };
+    live = (struct il__occupancy){ 0 };
     for (unsigned i = 0; i < 100; i++) {
-        T_EQ(il__conflict(&load, S, 0), IL__COMPATIBLE);
-        il__load_add(&load, S, 0);
+        T_EQ(il__conflict(&live, S, 0), IL__COMPATIBLE);
+        il__occupancy_add(&live, S, 0);
     }
-    T_EQ(il__conflict(&load, X, 0), IL__CONFLICT);
-    T_EQ(il__conflict(&load, P, 200), IL__CONFLICT);
+    T_EQ(il__conflict(&live, X, 0), IL__CONFLICT);
+    T_EQ(il__conflict(&live, P, 200), IL__CONFLICT);
 
-    load = (struct il__load){ 0 };
+    live = (struct il__occupancy){ 0 };
     for (unsigned i = 0; i < 3; i++) {
-        T_EQ(il__conflict(&load, P, 3), IL__COMPATIBLE);
-        il__load_add(&load, P, 3);
-        T_EQ(il__conflict(&load, P, 4), IL__OTHER_N);
-        T_EQ(il__conflict(&load, P, 2), IL__OTHER_N);
+        T_EQ(il__conflict(&live, P, 3), IL__COMPATIBLE);
+        il__occupancy_add(&live, P, 3);
+        T_EQ(il__conflict(&live, P, 4), IL__OTHER_N);
+        T_EQ(il__conflict(&live, P, 2), IL__OTHER_N);
     }
-    T_EQ(il__conflict(&load, P, 3), IL__CONFLICT);
-    T_EQ(il__conflict(&load, X, 0), IL__CONFLICT);
-    T_EQ(il__conflict(&load, S, 0), IL__CONFLICT);
+    T_EQ(il__conflict(&live, P, 3), IL__CONFLICT);
+    T_EQ(il__conflict(&live, X, 0), IL__CONFLICT);
+    T_EQ(il__conflict(&live, S, 0), IL__CONFLICT);
 }
 
 U_TEST(names)

@@ -164,9 +164,9 @@ U_TEST(the_ends_of_time)
 
 U_TEST(what_is_refused)
 {
-    refused("", "0 of five fields");
-    refused("   ", "0 of five fields");
-    refused("* * * *", "4 of five fields");
+    refused("", "has 0 fields, expected five");
+    refused("   ", "has 0 fields, expected five");
+    refused("* * * *", "has 4 fields, expected five");
     refused("* * * * * *", "more than five fields");
     refused("60 * * * *", "minute '60' is out of range");
     refused("* 24 * * *", "hour '24' is out of range");
@@ -180,20 +180,20 @@ U_TEST(what_is_refused)
     refused("*/0 * * * *", "minute '*/0' needs a step of at least 1");
     refused("*/ * * * *", "step");
     refused("*/x * * * *", "step");
-    refused("5- * * * *", "is not a range");
-    refused("-5 * * * *", "is not a value");
-    refused("1,,2 * * * *", "minute '' is not a value");
-    refused("1, * * * *", "is not a value");
-    refused("x * * * *", "minute 'x' is not a value");
-    refused("1x * * * *", "is not a value");
-    refused("** * * * *", "is not a value");
-    refused("*5 * * * *", "is not a value");
-    refused("JAN * * * *", "minute 'JAN' is not a value");
-    refused("* * * MON *", "month 'MON' is not a value");
-    refused("* * * JANUARY *", "is not a value");
-    refused("99999999999999999999 * * * *", "is not a value");
-    refused("1-2-3 * * * *", "is not a value");
-    refused("1/2/3 * * * *", "is not a value");
+    refused("5- * * * *", "is not a valid range");
+    refused("-5 * * * *", "is not a number or name");
+    refused("1,,2 * * * *", "minute '' is not a number or name");
+    refused("1, * * * *", "is not a number or name");
+    refused("x * * * *", "minute 'x' is not a number or name");
+    refused("1x * * * *", "is not a number or name");
+    refused("** * * * *", "is not a number or name");
+    refused("*5 * * * *", "is not a number or name");
+    refused("JAN * * * *", "minute 'JAN' is not a number or name");
+    refused("* * * MON *", "month 'MON' is not a number or name");
+    refused("* * * JANUARY *", "is not a number or name");
+    refused("99999999999999999999 * * * *", "is not a number or name");
+    refused("1-2-3 * * * *", "is not a number or name");
+    refused("1/2/3 * * * *", "is not a number or name");
     refused("@reboot", "not one of");
     refused("@", "not one of");
     refused("0 0 30 2 *", "never matches");
@@ -302,7 +302,7 @@ U_TEST(entries_with_a_zone)
     T_EQ(il__cron_parse_entry("30 2 * * *", &c, &err), IL_OK);
     T_TRUE(c.zone == NULL);
     T_EQ(il__cron_parse_entry("CRON_TZ=Europe/Berlin", &c, &err), IL_INVAL);
-    T_HAS(err.message, "is not a time zone and a schedule");
+    T_HAS(err.message, "needs a time zone and a schedule");
     T_EQ(il__cron_parse_entry("CRON_TZ= @daily", &c, &err), IL_INVAL);
     T_EQ(il__cron_parse_entry("CRON_TZ=Mars/Base @daily", &c, &err), IL_INVAL);
     T_HAS(err.message, "Mars/Base");

@@ -192,17 +192,17 @@ U_TEST(a_store_that_cannot_be_read)
 static const char *const keys[]    = { "k0", "k1", "k2", "k3" };
 static const char *const holders[] = { "a", "b", "c", "d", "e", "f" };
 
-static struct il__load
+static struct il__occupancy
 load_of(const struct made_up *m, const char *key)
 {
-    struct il__load load = { 0 };
+    struct il__occupancy live = { 0 };
 
     for (size_t i = 0; i < m->n; i++) {
         const struct hold *h = &m->holds[i];
         if (!h->gone && h->ticket == 0 && strcmp(h->key, key) == 0)
-            il__load_add(&load, h->mode, h->permits);
+            il__occupancy_add(&live, h->mode, h->permits);
     }
-    return load;
+    return live;
 }
 
 /* Is this the first wait of its key that is still there? */
@@ -225,8 +225,8 @@ grant_some(struct made_up *m)
         struct hold *h = &m->holds[i];
         if (h->gone || h->ticket == 0 || !is_head(m, i))
             continue;
-        struct il__load load = load_of(m, h->key);
-        if (il__conflict(&load, h->mode, h->permits) == IL__COMPATIBLE) {
+        struct il__occupancy live = load_of(m, h->key);
+        if (il__conflict(&live, h->mode, h->permits) == IL__COMPATIBLE) {
             h->ticket = 0;
             return true;
         }
@@ -301,8 +301,8 @@ make_up(struct made_up *m, struct t_rng *r)
         }
         if (busy)
             continue; /* it waits already, or has the key */
-        struct il__load load = load_of(m, key);
-        bool            free = il__conflict(&load, mode, permits) == IL__COMPATIBLE && !queue;
+        struct il__occupancy live = load_of(m, key);
+        bool                 free = il__conflict(&live, mode, permits) == IL__COMPATIBLE && !queue;
         add(m, key, holder, mode, permits, free ? 0 : ++ticket);
     }
 }

@@ -80,6 +80,10 @@ static const char sql_job_any[] =
     same("--names names --mutant other_bug sql job.sql", job % 2)
     same("--list job.sql plain.sql", "X(job_get)\nX(job_any)\nX(plain)\n")
 
+    # What two engines write differently, also in what a part holds.
+    same("--names names --replace @schema.=il_ --replace seq=no sql job.sql",
+         (job % 0).replace("@schema.", "il_").replace("seq", "no"))
+
     # Several files as one; a part serves all of them.
     write("parts.sql", "-- part: columns\na, b\n")
     write("more.sql", "SELECT @columns@;\n")

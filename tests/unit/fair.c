@@ -1,12 +1,12 @@
 /*
  * fair.c: tenants take turns, whatever others have queued; short calls do not wait for long ones;
- * result pools keep their limits.
+ * result budgets keep their limits.
  */
 #include "runtime/fair.h"
 
 #include "harness/unit.h"
 #include "runtime/handle.h"
-#include "runtime/pool.h"
+#include "runtime/result_budget.h"
 
 struct entry {
     struct il__heap_node node;
@@ -87,25 +87,25 @@ U_TEST(shares_are_equal)
     T_TRUE(n[0] >= 3 * n[1] && n[0] <= 5 * n[1]);
 }
 
-U_TEST(a_pool_is_part_of_another)
+U_TEST(a_budget_is_part_of_another)
 {
-    struct il__pool all = { .n_max = 100 };
-    struct il__pool a   = { .above = &all, .n_max = 60 };
-    struct il__pool b   = { .above = &all, .n_max = 60 };
+    struct il__result_budget all = { .n_max = 100 };
+    struct il__result_budget a   = { .above = &all, .n_max = 60 };
+    struct il__result_budget b   = { .above = &all, .n_max = 60 };
 
-    T_TRUE(il__pool_take(&a, 60));
-    T_TRUE(!il__pool_take(&a, 1));
-    T_TRUE(!il__pool_take(&b, 41)); /* its own has room, the one above has not */
+    T_TRUE(il__result_budget_take(&a, 60));
+    T_TRUE(!il__result_budget_take(&a, 1));
+    T_TRUE(!il__result_budget_take(&b, 41)); /* its own has room, the one above has not */
     T_EQU(atomic_load(&b.n_bytes), 0);
-    T_TRUE(il__pool_take(&b, 40));
-    il__pool_change(&a, 60, 10);
+    T_TRUE(il__result_budget_take(&b, 40));
+    il__result_budget_change(&a, 60, 10);
     T_EQU(atomic_load(&all.n_bytes), 50);
-    T_TRUE(il__pool_take(&b, 20));
-    il__pool_change(&a, 10, 0);
-    il__pool_change(&b, 60, 0);
+    T_TRUE(il__result_budget_take(&b, 20));
+    il__result_budget_change(&a, 10, 0);
+    il__result_budget_change(&b, 60, 0);
     T_EQU(atomic_load(&all.n_bytes), 0);
-    il__pool_change(NULL, 5, 0);
-    T_TRUE(il__pool_take(NULL, 1000)); /* nobody's: not limited */
+    il__result_budget_change(NULL, 5, 0);
+    T_TRUE(il__result_budget_take(NULL, 1000)); /* nobody's: not limited */
 }
 
 int
@@ -115,7 +115,7 @@ main(void)
         U_ROW(a_tenant_with_little_is_served_next),
         U_ROW(long_calls_have_their_own_lane),
         U_ROW(shares_are_equal),
-        U_ROW(a_pool_is_part_of_another),
+        U_ROW(a_budget_is_part_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,10 +100,10 @@ static bool
 may(enum il__data_role role, const char *permissions, enum http_permission needed, const char *id)
 {
     struct http_caller c     = { .role = role };
-    struct http_route  route = { .permission = needed, .id = id };
+    struct http_route  route = { .permission.role = needed, .id = id };
 
     (void)snprintf(c.permissions, sizeof c.permissions, "%s", permissions);
-    return http_may(&c, &route);
+    return http_may_call(&c, &route);
 }
 
 U_TEST(roles_contain_those_before_them)
@@ -139,6 +139,47 @@ U_TEST(named_permissions_are_whole_words)
     assert_false(may(DATA_ROLE_READ, "queue:push", HTTP_MAY_write, "queue_claim"));
 }
 
+/* ---- keys with a prefix ---------------------------------------------------------------------- */
+
+static bool
+may_names(const char *prefix, struct http_names names)
+{
+    struct http_caller c     = { .role = DATA_ROLE_ADMIN };
+    struct http_route  route = { .permission.names = names };
+
+    (void)snprintf(c.prefix, sizeof c.prefix, "%s", prefix);
+    return http_may_names(&c, &route);
+}
+
+static bool
+yes(const struct http_request *r UNUSED, const char *name UNUSED)
+{
+    return true;
+}
+
+U_TEST(a_key_with_a_prefix_needs_a_route_that_judges_it)
+{
+    static const struct http_names all = HTTP_NAMES_ALL, under = HTTP_NAMES_UNDER("usage:"),
+                                   others[] = { HTTP_NAMES_NONE, HTTP_NAMES_OPS,
+                                                HTTP_NAMES_JUDGED(yes) };
+
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        assert_true(may_names("", others[i]));
+        assert_true(may_names("x:", others[i]));
+    }
+    assert_true(may_names("", all));
+    assert_false(may_names("x:", all));
+    assert_true(may_names("", under));
+    assert_true(may_names("u", under));
+    assert_true(may_names("usage:", under));
+    assert_false(may_names("usage:2026", under)); /* covers only some of these names */
+    assert_false(may_names("x:", under));
+    /* What is not in the table is for nobody with a prefix. */
+    assert_true(may_names("", (struct http_names){ .under = NULL }));
+    assert_false(may_names("x:", (struct http_names){ .under = NULL }));
+    assert_false(may_names("x:", (struct http_names){ .rule = (enum http_names_rule)99 }));
+}
+
 int
 main(void)
 {
@@ -149,6 +190,7 @@ main(void)
         U_ROW(the_table_is_bounded),
         U_ROW(roles_contain_those_before_them),
         U_ROW(named_permissions_are_whole_words),
+        U_ROW(a_key_with_a_prefix_needs_a_route_that_judges_it),
     };
 
     il__hash_init();

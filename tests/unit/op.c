@@ -1,6 +1,7 @@
 /*
  * op.c: results of ops: items, cursors, checks; and that an op can be reused.
  */
+#include "core/cursor.h"
 #include "core/op.h"
 
 #include "core/limits.h"

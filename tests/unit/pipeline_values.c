@@ -75,7 +75,7 @@ U_TEST(no_value)
     T_HAS(err.message, "'nope' has no value");
     T_EQ(il__pipeline_expand(&(struct pipeline_text){ "{date}" }, &v, PIPELINE_PLAIN, &out, &err),
          IL_INVAL);
-    T_HAS(err.message, "longer than 8 bytes");
+    T_HAS(err.message, "exceeds 8 bytes");
     T_TRUE(il__pipeline_value(&v, "nope") == NULL);
     T_STREQ(il__pipeline_value(&v, "empty"), "");
 }

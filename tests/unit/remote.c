@@ -27,7 +27,7 @@ fake_call(struct remote_store *s, struct remote_call *c, il_error *reterr UNUSED
         (void)snprintf(good, sizeof good, "{\"status\":0,\"fence\":%zu,\"remaining_ms\":5000}",
                        i + 7);
         const char *text = f->replies[i] != NULL ? f->replies[i] : good;
-        if (!il__remote_take(c, i, text, strlen(text), none, none))
+        if (!il__remote_take_row(c, i, text, strlen(text), none, none))
             T_FAIL("reply %zu was not taken", i);
     }
     return IL_OK;

@@ -21,7 +21,7 @@ find(const char *method, const char *path)
 {
     struct found f = { 0 };
 
-    f.route = il__http_route_find(method, path, &f.mem, f.args, &f.allow);
+    f.route = http_route_find(method, path, &f.mem, f.args, &f.allow);
     return f;
 }
 
@@ -52,20 +52,21 @@ path_of(const struct http_route *route, const char *arg, char out[512])
 
 U_TEST(every_row_finds_itself)
 {
-    il__http_routes_init();
-    for (size_t i = 0; i < il__http_n_routes; i++) {
-        const struct http_route *route = il__http_route(i);
+    http_routes_init();
+    for (size_t i = 0; i < http_n_routes; i++) {
+        const struct http_route *route = http_route(i);
         char                     path[512];
         path_of(route, "x", path);
         struct found f = find(route->method, path);
         if (f.route != route)
             T_FAIL("%s %s found %s", route->method, path,
                    f.route != NULL ? f.route->id : "nothing");
-        T_EQU(il__http_route_index(f.route), i);
-        T_EQ(route->permission >= HTTP_MAY_open && route->permission <= HTTP_MAY_admin, true);
+        T_EQU(http_route_index(f.route), i);
+        T_EQ(route->permission.role >= HTTP_MAY_open && route->permission.role <= HTTP_MAY_admin,
+             true);
         T_EQ(route->fn != NULL && route->summary[0] != '\0', true);
         size_t n_bytes;
-        if (il__http_route_arg(route->path, 0, &n_bytes) != NULL)
+        if (http_route_arg(route->path, 0, &n_bytes) != NULL)
             T_STREQ(f.args[0], "x");
         end(&f);
         if (strcmp(route->method, "GET") == 0) {
@@ -88,21 +89,21 @@ U_TEST(apps_have_routes)
     static const struct http_route more[] = {
         { .method     = "GET",
           .path       = "/things/all",
-          .permission = HTTP_MAY_read,
+          .permission = HTTP_ACCESS(read, NONE),
           .fn         = handler,
           .flags      = HTTP_BARE,
           .summary    = "s",
           .id         = "thing_all" },
         { .method     = "GET",
           .path       = "/things/{id}",
-          .permission = HTTP_MAY_read,
+          .permission = HTTP_ACCESS(read, NONE),
           .fn         = handler,
           .flags      = HTTP_BARE,
           .summary    = "s",
           .id         = "thing_get" },
         { .method     = "GET",
           .path       = "/others",
-          .permission = HTTP_MAY_read,
+          .permission = HTTP_ACCESS(read, NONE),
           .fn         = handler,
           .summary    = "s",
           .id         = "other_list" },
@@ -136,10 +137,10 @@ U_TEST(apps_have_routes)
     };
     size_t n_before;
 
-    il__http_routes_init();
-    n_before = il__http_n_routes;
-    il__http_routes_add(NULL, more, ARRAY_LEN(more));
-    T_EQU(il__http_n_routes, n_before + ARRAY_LEN(more));
+    http_routes_init();
+    n_before = http_n_routes;
+    http_routes_add(NULL, more, ARRAY_LEN(more));
+    T_EQU(http_n_routes, n_before + ARRAY_LEN(more));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct found f = find("GET", rows[i].path);
         if ((f.route == NULL) != (rows[i].id == NULL) ||
@@ -150,16 +151,16 @@ U_TEST(apps_have_routes)
     struct found f = find("POST", "/things/all");
     T_STREQ(f.allow, "GET, HEAD");
     end(&f);
-    il__http_routes_init();
-    T_EQU(il__http_n_routes, n_before);
+    http_routes_init();
+    T_EQU(http_n_routes, n_before);
 }
 
 U_TEST(ids_are_unique)
 {
-    for (size_t i = 0; i < il__http_n_routes; i++) {
+    for (size_t i = 0; i < http_n_routes; i++) {
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(il__http_route(i)->id, il__http_route(k)->id) == 0)
-                T_FAIL("two routes are %s", il__http_route(i)->id);
+            if (strcmp(http_route(i)->id, http_route(k)->id) == 0)
+                T_FAIL("two routes are %s", http_route(i)->id);
         }
     }
 }
@@ -167,8 +168,8 @@ U_TEST(ids_are_unique)
 /* A path that is cut, or has something behind it, is another path: of another row, or of none. */
 U_TEST(no_part_of_a_path_finds_it)
 {
-    for (size_t i = 0; i < il__http_n_routes; i++) {
-        const struct http_route *route = il__http_route(i);
+    for (size_t i = 0; i < http_n_routes; i++) {
+        const struct http_route *route = http_route(i);
         char                     path[512];
         char                     other[520];
         path_of(route, "xyz", path);
@@ -308,16 +309,16 @@ U_TEST(hostile_paths)
 U_TEST(every_op_has_a_permission)
 {
     for (int type = IL_OP_NONE + 1; type < IL_OP_COUNT; type++) {
-        const struct http_route *route = il__http_route_of_op((il_op_type)type);
+        const struct http_route *route = http_route_of_op((il_op_type)type);
         T_EQ((int)route->op, type);
-        T_EQ(route->permission >= HTTP_MAY_read, true);
+        T_EQ(route->permission.role >= HTTP_MAY_read, true);
         /* a read needs no more than read, and what changes something more than that */
         static const bool writes[IL_OP_COUNT] = {
 #define X(name, num, wire, changes, text) [num] = changes,
             IL_OP_MAP(X)
 #undef X
         };
-        T_EQ(route->permission > HTTP_MAY_read, writes[type]);
+        T_EQ(route->permission.role > HTTP_MAY_read, writes[type]);
     }
 }
 
@@ -353,7 +354,7 @@ U_TEST(query_strings)
         char *value;
         (void)snprintf(text, sizeof text, "%s", rows[i].sent);
         for (size_t k = 0;; k++) {
-            bool ok = il__http_query_next(&at, &name, &value);
+            bool ok = http_query_next(&at, &name, &value);
             if (ok != rows[i].ok)
                 T_FAIL("'%s'", rows[i].sent);
             if (!ok || name == NULL) {

@@ -7,14 +7,23 @@
 #include "core/op.h"
 #include "harness/unit.h"
 
+static const struct {
+    il_run_state       from;
+    enum il__run_event event;
+    il_run_state       to;
+    const char        *why;
+} edges[] = {
+#define X(from, event, to, why) { IL_RUN_##from, IL__RUN_EV_##event, IL_RUN_##to, why },
+#include "core/run_edges.def"
+#undef X
+};
+
 U_TEST(every_state_is_reachable)
 {
-    bool                       reached[IL_RUN_STATE_COUNT] = { [IL_RUN_NONE] = true };
-    size_t                     n;
-    const struct il__run_edge *edges = il__run_edges(&n);
+    bool reached[IL_RUN_STATE_COUNT] = { [IL_RUN_NONE] = true };
 
     for (size_t round = 0; round < IL_RUN_STATE_COUNT; round++) {
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < ARRAY_LEN(edges); i++) {
             if (reached[edges[i].from])
                 reached[edges[i].to] = true;
         }
@@ -27,10 +36,7 @@ U_TEST(every_state_is_reachable)
 
 U_TEST(ended_states_have_no_exits)
 {
-    size_t                     n;
-    const struct il__run_edge *edges = il__run_edges(&n);
-
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(edges); i++) {
         T_TRUE(!il__run_ended(edges[i].from));
         T_TRUE(edges[i].why != NULL && edges[i].why[0] != '\0');
         T_EQ(il__run_step(edges[i].from, edges[i].event, false), edges[i].to);
@@ -260,7 +266,7 @@ U_TEST(logs)
         refused(op, "the log has 1048577 bytes, more than the limit of 1048576");
         op.in.run.log       = NULL;
         op.in.run.log_bytes = 3;
-        refused(op, "the log is NULL, but should have 3 bytes");
+        refused(op, "the log is NULL but its length is 3 bytes");
     }
 }
 
@@ -271,12 +277,12 @@ U_TEST(listings)
     op.in.list.states = 1U << IL_RUN_RUNNING | 1U << IL_RUN_INTERRUPTED;
     accepted(op);
     op.in.list.states = 1;
-    refused(op, "states contains unknown run states: 0x1");
+    refused(op, "unknown run states 0x1");
     op.in.list.states = 1U << IL_RUN_STATE_COUNT;
-    refused(op, "states contains unknown run states: 0x100");
+    refused(op, "unknown run states 0x100");
     op               = good(IL_OP_RUN_LIST);
     op.in.list.limit = IL_PAGE_ITEMS_MAX + 1;
-    refused(op, "a limit of 1001 is over the maximum of 1000");
+    refused(op, "limit 1001 exceeds the maximum of 1000");
     op                = good(IL_OP_RUN_LIST);
     op.in.list.cursor = "nonsense";
     refused(op, "invalid cursor");

@@ -268,7 +268,7 @@ load(const struct il__buf *b)
     il_error err;
 
     T_TRUE(!b->failed);
-    if (il__wire_load(b->data, b->n_bytes, &json, &err) != IL_OK)
+    if (il__wire_load_for(NULL, b->data, b->n_bytes, &json, &err) != IL_OK)
         T_FAIL("%s: %s", err.message, b->data);
     return json;
 }
@@ -523,7 +523,7 @@ U_TEST(objects_by_hand)
     T_STREQ(il__buf_str(&b), "{\"min\":-9223372036854775808,\"zero\":0,\"in\":{\"yes\":true,"
                              "\"none\":null},\"empty\":[]}");
     il__buf_clear(&b);
-    il__wire_print_page(&b, &il__wire_sweep, NULL, sizeof(il_sweep_out), 0, NULL, 0);
+    il__wire_print_page(&b, &il__wire_sweep, NULL, sizeof(il_sweep_out), 0, NULL);
     T_STREQ(il__buf_str(&b), "{\"items\":[],\"next\":null}");
 }
 

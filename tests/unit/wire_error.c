@@ -161,7 +161,7 @@ U_TEST(other_bodies)
 
     for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
         T_EQ(told(502, bodies[i], &err), IL_STORE);
-        T_STREQ(err.message, "p: replied 502 without an error code");
+        T_STREQ(err.message, "p: HTTP status 502 without an error code");
     }
 }
 

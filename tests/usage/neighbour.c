@@ -61,7 +61,7 @@ R_TEST(their_lock_keeps_us_out)
     /* to the deadline, for the tenant default and this day only */
     got = node_ask(&n, "default", DATE, USAGE_TAKE);
     T_EQ(got.status, IL_TIMEOUT);
-    T_HAS(got.text, "another program builds this day");
+    T_HAS(got.text, "another program is building this day");
     got = node_ask(&n, "default", DATE, USAGE_FORCE);
     T_EQ(got.status, IL_TIMEOUT);
     got = node_ask(&n, "default", DATE, USAGE_REFRESH);

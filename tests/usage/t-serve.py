@@ -13,7 +13,6 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
-import uuid
 
 import fleet
 import lib
@@ -35,22 +34,13 @@ def figures(n=1, users=("ann",)):
             "by_model": {"m": one}, "by_provider": {"p": one}}
 
 
-class Rig:
+class Rig(fleet.Place):
     """Servers on one store, with a source that is a command: it appends a line per fetch to a file and prints another one."""
 
     def __init__(self, engine, n=1, source=True, **env):
-        self.folder = tempfile.mkdtemp(prefix="interlock-usage-")
+        super().__init__(engine, "usage")
         self.all, self.n = [], n
-        self.args = ["--log-format", "json"]
-        if engine == "postgres":
-            fleet.servers()
-            self.store = os.environ["IL_TEST_POSTGRES"] + f"&schema=il_usage_{uuid.uuid4().hex[:12]}"
-        elif engine == "redis":
-            fleet.servers()
-            self.store = f"redis+unix://{os.environ['IL_TEST_REDIS']}?prefix=il_usage_{uuid.uuid4().hex[:12]}"
-            self.args += ["--data", f"sqlite:{self.folder}/data.db"]
-        else:
-            self.store = f"sqlite:{self.folder}/store.db" if engine == "sqlite" else engine
+        self.args = ["--log-format", "json", *self.data_args]
         # far from UTC, and dates in another order: neither may matter
         self.env = {"INTERLOCK_USAGE_LEASE": "1s", "TMPDIR": self.folder, "TZ": "Pacific/Kiritimati", "PGTZ": "America/Los_Angeles",
                     "PGDATESTYLE": "SQL, DMY", **env}
@@ -236,7 +226,7 @@ def test_builds_do_not_hold_up_stored_days():
         b = r.all[1]
         b.get(f"{U}/days/{day(4)}").expect(503, "USAGE_BUILDING")
         assert b.get(f"{U}/days/{day(5)}").expect(200).json["stale"] is False
-        assert b.get(f"{U}/days/{day(6)}?build=no").expect(200).json["error"] == "the stored day is old"
+        assert b.get(f"{U}/days/{day(6)}?build=no").expect(200).json["error"] == "the stored figures are out of date"
         assert b.get(f"{U}/days/{day(6)}").expect(200).json["stale"] is True
         r.flag("closed", False)
 
@@ -323,12 +313,12 @@ def test_validation():
         exactly(r.a.post(f"{U}/by-user", {"startDate": day(1), "endDate": day(2)}), "usage", f"field 'startDate': {day(1)} is after endDate, {day(2)}")
         exactly(r.a.post(f"{U}/by-user", {**one, "cursor": "x"}), "usage", "field 'cursor': invalid")
         exactly(r.a.post(f"{U}/by-user", {"endDate": day(1)}), "request", "field 'startDate' is missing")
-        exactly(r.a.post(f"{U}/by-user", {**one, "limit": 0}), "request", "field 'limit': 0 is below 1")
+        exactly(r.a.post(f"{U}/by-user", {**one, "limit": 0}), "request", "field 'limit': must be at least 1, not 0")
         exactly(r.a.get(f"{U}/days/{day(1)}?build=maybe"), "request", "field 'build': 'maybe' is not one of yes, no")
         exactly(r.a.get(f"{U}/export?startDate={day(1)}&endDate={day(1)}&format=xml"), "request", "field 'format': 'xml' is not one of json, csv")
         for path in ("analytics", "by-model", "rebuild-cache"):
             assert refused(r.a.post(f"{U}/{path}", {"startDate": "2025-01-01", "endDate": "2025-04-01"})) == {
-                "code": "USAGE_RANGE_TOO_LARGE", "source": "usage", "message": "the range has 91 days, at most 90 are allowed",
+                "code": "USAGE_RANGE_TOO_LARGE", "source": "usage", "message": "the range has 91 days, more than the maximum of 90",
                 "details": {"requestedDays": 91, "maxAllowedDays": 90,
                             "suggestedRanges": [{"startDate": "2025-01-01", "endDate": "2025-03-31"},
                                                 {"startDate": "2025-04-01", "endDate": "2025-04-01"}]}}
@@ -564,7 +554,7 @@ def test_source_http():
                  INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="SOURCE_KEY", SOURCE_KEY="Authorization: Bearer abc") as r:
             assert r.a.get(f"{U}/days/{day(3)}").expect(200).json["metrics"]["api_requests"] == 4
             failed = r.a.get(f"{U}/days/{day(4)}").expect(502)
-            assert "responded 500" in failed.json["error"]["message"] and "day=" not in failed.json["error"]["message"], failed
+            assert "HTTP status 500" in failed.json["error"]["message"] and "day=" not in failed.json["error"]["message"], failed
             assert seen[0] == (f"/usage/default?day={day(3)}", "Bearer abc"), seen
             assert "Bearer" not in r.a.log
     finally:
@@ -599,10 +589,10 @@ def test_source_sql():
                 return answer.json["metrics"] if answer.status == 200 else answer.expect(502).json["error"]["message"]
         assert ask("user, 7 AS spend, 9007199254740993 AS spend_micros")["spend_micros"] == 3 * 9007199254740993  # which wins, to the digit
         assert ask("user, NULL AS spend_micros, 0.5 AS spend")["spend_micros"] == 1500000
-        assert "column spend_micros: expected a whole number from 0 on, not '1.5'" in ask("user, 1.5 AS spend_micros")
-        assert "column spend_micros: expected a whole number from 0 on, not '-1'" in ask("user, -1 AS spend_micros")
-        assert "column total_tokens: expected a whole number from 0 on, not 'x'" in ask("user, 'x' AS total_tokens")
-        assert "no column is called like a metric" in ask("user, tokens AS Tokens")  # not a day without usage
+        assert "column spend_micros: expected a whole number of at least 0, not '1.5'" in ask("user, 1.5 AS spend_micros")
+        assert "column spend_micros: expected a whole number of at least 0, not '-1'" in ask("user, -1 AS spend_micros")
+        assert "column total_tokens: expected a whole number of at least 0, not 'x'" in ask("user, 'x' AS total_tokens")
+        assert "no column is named after a metric" in ask("user, tokens AS Tokens")  # not a day without usage
     finally:
         shutil.rmtree(folder)
 
@@ -620,20 +610,20 @@ def test_settings():
                          ("INTERLOCK_USAGE_SOURCE_TYPE", ("ftp",))):
         for value in values:
             refuses_to_start(f"${name}: '{value}' is not ", **{name: value})
-    refuses_to_start("usage.source.command: is missing", INTERLOCK_USAGE_SOURCE_TYPE="command")
+    refuses_to_start("usage.source.command is not set", INTERLOCK_USAGE_SOURCE_TYPE="command")
     site = {"INTERLOCK_USAGE_SOURCE_TYPE": "http", "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/{date}"}
-    refuses_to_start("usage.source.url: must contain {date}", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/"})
+    refuses_to_start("usage.source.url must contain {date}", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "http://localhost/"})
     refuses_to_start("usage.source.url: must begin with http:// or https://", **{**site, "INTERLOCK_USAGE_SOURCE_URL": "ftp://localhost/{date}"})
     refuses_to_start("usage.source.header_variable: $KEY is not set", INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="KEY", **site)
     for header in ("S3CRET", "S3CRET one: two", ": S3CRET", "A: S3CRET\nB: c"):
-        refuses_to_start("usage.source.header_variable: its value must be one line, 'Name: value'",
+        refuses_to_start("usage.source.header_variable must contain one line, 'Name: value'",
                          INTERLOCK_USAGE_SOURCE_HEADER_VARIABLE="KEY", KEY=header, **site)
     query = {"INTERLOCK_USAGE_SOURCE_TYPE": "sql", "INTERLOCK_CONNECTION_APP": "sqlite:/nowhere/app.db"}
-    refuses_to_start("usage.source.connection: must be a name of `connections`", **query)
+    refuses_to_start("usage.source.connection must be a name in `connections`", **query)
     refuses_to_start("usage.source.connection: connection 'nil' is not configured", INTERLOCK_USAGE_SOURCE_CONNECTION="nil", **query)
     query["INTERLOCK_USAGE_SOURCE_CONNECTION"] = "app"
-    refuses_to_start("usage.source.query: is missing", **query)
-    refuses_to_start("usage.source.query: must use $1", INTERLOCK_USAGE_SOURCE_QUERY="SELECT '$1', $10 -- $1", **query)
+    refuses_to_start("usage.source.query is not set", **query)
+    refuses_to_start("usage.source.query must use $1", INTERLOCK_USAGE_SOURCE_QUERY="SELECT '$1', $10 -- $1", **query)
     with Rig("memory:", source=False) as r:
         r.a.get(f"{U}/days/{day(1)}").expect(503, "USAGE_NOT_SERVED")
         assert r.counts()["cacheHits"] == 0

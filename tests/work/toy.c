@@ -172,7 +172,7 @@ wait_for_stop(struct work_run *run, struct doing *d, int64_t until_ns, bool aliv
     il__mutex_lock(&d->mutex);
     while (!work_run_should_stop(run) && il__clock_boot_ns() < until_ns) {
         if (alive)
-            work_run_sign(run);
+            work_run_alive(run);
         (void)il__cond_wait(&d->changed, &d->mutex, 20 * IL__NS_PER_MS);
     }
     il__mutex_unlock(&d->mutex);

@@ -44,7 +44,7 @@ TOY_TEST(each_slot_once)
     }
     for (size_t i = SLOTS / 2; i < SLOTS; i++) {
         toy_slot(t, "quick", ids[i]);
-        work_take(w, TENANT, ids[i], "quick"); /* this one hears of it at once */
+        work_slot_created(w, TENANT, ids[i], "quick"); /* this one hears of it at once */
     }
     for (size_t i = 0; i < SLOTS; i++) {
         struct toy_run run = toy_await(t, ids[i], IL_RUN_COMPLETED);
@@ -87,7 +87,7 @@ TOY_TEST(cancel)
 
     struct work *w = serve(t);
     toy_slot(t, "stages", id);
-    work_take(w, TENANT, id, "stages");
+    work_slot_created(w, TENANT, id, "stages");
     (void)toy_await(t, id, IL_RUN_RUNNING);
     apply(t, &op);
     struct toy_run run = toy_await(t, id, IL_RUN_CANCELLED);
@@ -110,7 +110,7 @@ TOY_TEST(cancelled_slot)
 
     work_stop(w); /* from now on it starts nothing */
     toy_slot(t, "quick", id);
-    work_take(w, TENANT, id, "quick");
+    work_slot_created(w, TENANT, id, "quick");
     T_EQ(il_apply(t->h, &op, 1, NULL), IL_OK);
     work_cancelled(w, &op.out.runs[0]);
     il_op_release(&op);
@@ -193,7 +193,7 @@ TOY_TEST(shutdown)
     T_TRUE(work_is_stopping(w));
     T_TRUE(!work_pause(w, SOON_MS));
     toy_slot(t, "quick", next);
-    work_take(w, TENANT, next, "quick");
+    work_slot_created(w, TENANT, next, "quick");
     work_close(w);
     T_STREQ(toy_look(t, id).error, "the server was shut down");
     T_EQ(toy_look(t, id).state, IL_RUN_INTERRUPTED);
@@ -212,14 +212,14 @@ TOY_TEST(here)
 
     toy_slot(t, "lazy", other);
     toy_slot(t, "quick", id);
-    work_take(w, TENANT, id, "quick");
+    work_slot_created(w, TENANT, id, "quick");
     (void)toy_await(t, id, IL_RUN_COMPLETED);
-    work_look(w);
+    work_rescan(w);
     T_EQ(toy_look(t, other).state, IL_RUN_PENDING);
     work_close(w);
     T_EQ(toy_begun(t, "lazy", NULL), 0);
     w = toy_open(t, t->h, (struct toy_opts){ .mode = WORK_ASK });
-    work_take(w, TENANT, other, "lazy");
+    work_slot_created(w, TENANT, other, "lazy");
     work_close(w);
     T_EQ(toy_look(t, other).state, IL_RUN_PENDING);
 }

@@ -1,4 +1,4 @@
-// Changes that the page makes: send, say what happened, read the view again.
+// Changes made by the page: send one, report the outcome, read the view again.
 import { ApiError, type Method, send } from "./api";
 import { refresh } from "./live";
 import { createStore } from "./store";
@@ -17,20 +17,20 @@ export function dismiss(id: number): void {
   notices.set(notices.get().filter((n) => n.id !== id));
 }
 
-/** Tells something at the foot of the page. What went well disappears by itself. */
+/** Shows a notice at the foot of the page. A notice of success disappears by itself. */
 export function notify(tone: Notice["tone"], text: string): void {
   const id = ++lastId;
   notices.set([...notices.get().slice(-3), { id, tone, text }]);
   if (tone === "ok") setTimeout(() => dismiss(id), 5000);
 }
 
-/** What went wrong, for people: the server's message and its code. */
+/** The message of an error for people: the server's text and code. */
 export function explain(e: unknown): string {
   if (!(e instanceof ApiError)) return String(e);
-  return e.status === 0 ? `${e.message}: try again` : `${e.message} (${e.code})`;
+  return e.status === 0 ? `${e.message}; try again` : `${e.message} (${e.code})`;
 }
 
-/** Sends a change and tells `done`. Undefined if it failed: the error has been shown. */
+/** Sends a change, then shows `done`. Undefined if it failed: the error has been shown. */
 export async function act<T = unknown>(
   method: Method,
   path: string,

@@ -9,7 +9,7 @@ export interface ErrorBody {
   details?: Record<string, unknown>;
 }
 
-/** What the server refused (status > 0), or that it could not be reached (status 0). */
+/** A request that the server refused (status > 0), or that did not reach it (status 0). */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -38,7 +38,7 @@ export const signedInAs = { key: "" };
 /** Called when the server no longer knows the session; session.ts sets it. */
 export const signedOut = { call: (): void => {} };
 
-/** Milliseconds that the server's clock is ahead of this machine's. */
+/** How far the server's clock is ahead of this machine's, in ms. */
 export let clockSkew = 0;
 
 function noteClock(headers: Headers): void {
@@ -58,7 +58,7 @@ async function readError(answer: Response): Promise<ApiError> {
     const body = (JSON.parse(text) as { error: ErrorBody }).error;
     if (typeof body.code === "string") return new ApiError(answer.status, body);
   } catch {
-    // a proxy's page; told below
+    // a proxy's page; reported below
   }
   const message = `the server answered ${answer.status} ${answer.statusText}`.trim();
   return new ApiError(answer.status, { code: `HTTP_${answer.status}`, source: "request", message });
@@ -66,7 +66,7 @@ async function readError(answer: Response): Promise<ApiError> {
 
 const isFromProxy = (e: ApiError) => e.code === "HTTP_502" || e.code === "HTTP_504";
 
-/** The answer to a request; an ApiError is thrown for any status but 2xx. */
+/** The response to a request; an ApiError is thrown for any status but 2xx. */
 export async function open(
   method: Method,
   path: string,

@@ -1,4 +1,4 @@
-// How leases are judged and shown: in the lists of locks and runs, and on the overview.
+// How leases are shown in the lists of locks and runs, and on the overview.
 import { Bar, type Column, Time, timeAgo, type Tone } from "./components";
 import { age, duration, exact } from "./format";
 import type { Waiter } from "./types";
@@ -9,13 +9,13 @@ interface Timed {
 }
 
 /** Less than a fifth of the TTL is left, as in GET /overview: holders renew long before. */
-export const isNearEnd = (l: Timed): boolean =>
+export const isExpiring = (l: Timed): boolean =>
   l.remaining_ms !== null && l.remaining_ms < l.ttl_ms / 5;
 
 export function TimeLeft({ of, label = "Time left of the lease" }: { of: Timed; label?: string }) {
   if (of.remaining_ms === null) return <span class="muted">no limit</span>;
   const share = of.ttl_ms > 0 ? of.remaining_ms / of.ttl_ms : 0;
-  const tone: Tone = isNearEnd(of) ? "bad" : share < 0.4 ? "warn" : "busy";
+  const tone: Tone = isExpiring(of) ? "bad" : share < 0.4 ? "warn" : "busy";
   return (
     <Bar
       share={share}
@@ -27,7 +27,7 @@ export function TimeLeft({ of, label = "Time left of the lease" }: { of: Timed; 
   );
 }
 
-/** Since when, and until when somebody waits for a key. */
+/** The beginning and the deadline of a wait. */
 export const waitingTimes: Column<Waiter>[] = [
   {
     title: "For",

@@ -1,19 +1,19 @@
 // Live data. A view names what it shows; it is read again every two seconds while the page is
 // visible, and at once when the server's event stream says that something changed. Events are
-// hints: they do not tell of what ends by itself or is changed by processes beside the server.
+// hints: they do not report leases and waits that expire, or changes by other processes.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, open } from "./api";
 import { type Params, queryString, useRoute } from "./router";
 import { createStore, useStore } from "./store";
 
 const EVERY_MS = 2000;
-const EVENTS_MS = 500; /* however many events come, reads are this far apart */
+const EVENTS_MS = 500; /* the least time between two reads, however many events arrive */
 const KEPT_ANSWERS = 50;
 
 export interface Live<T> {
   data: T | undefined;
   error: ApiError | undefined;
-  /** True until the first answer for this address. */
+  /** True until the first response for this address. */
   loading: boolean;
   reload: () => void;
 }
@@ -23,7 +23,7 @@ export interface Page<T> {
   next: string | null;
 }
 
-/** Paused by the reader: the views stand still, which helps to read a busy list. */
+/** Paused by the user: the views do not change, which helps to read a busy list. */
 export const paused = createStore(false);
 
 /** The reads of what is visible, with the milliseconds between them. */
@@ -34,12 +34,12 @@ export function refresh(): void {
   for (const read of [...refreshes.keys()]) read();
 }
 
-/** What is read seldom is not read more often because much happens. */
+/** Reads that are rare stay rare, however many events arrive. */
 function refreshOften(): void {
   for (const [read, every] of [...refreshes]) if (every <= EVERY_MS) read();
 }
 
-// The last answers, so that going back shows the view at once.
+// The last responses, so that going back shows the view at once.
 const answers = new Map<string, unknown>();
 
 function remember(key: string, value: unknown): void {
@@ -49,7 +49,7 @@ function remember(key: string, value: unknown): void {
   if (answers.size > KEPT_ANSWERS && !oldest.done) answers.delete(oldest.value);
 }
 
-/** Forgets what was read; called when another key signs in. */
+/** Forgets all responses; called when another key signs in. */
 export function forget(): void {
   answers.clear();
 }
@@ -94,7 +94,7 @@ export function useLoad<T>(
         const data = await loader.current(mine.signal);
         remember(key, data);
         const text = JSON.stringify(data);
-        // An unchanged answer keeps the old objects, and nothing is drawn again.
+        // An unchanged response keeps the old objects, and nothing is drawn again.
         setState((old) =>
           old.key === key && old.text === text && !old.error ? old : { key, data, text },
         );
@@ -236,7 +236,7 @@ export function startStream(): () => void {
       try {
         await follow(mine.signal, onEvent);
       } catch {
-        // The reads every two seconds tell that the server is away; here it is only tried again.
+        // An unreachable server is reported by the reads every two seconds; this only tries again.
       }
       streaming.set(false);
       await pause(EVERY_MS);

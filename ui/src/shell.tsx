@@ -1,4 +1,4 @@
-// What surrounds a view: navigation, the state of the connection, notices, help.
+// The frame of every view: navigation, the state of the connection, notices, help.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { dismiss, notices } from "./act";
 import { connection } from "./api";
@@ -44,7 +44,7 @@ function Nav({ path, version, onGo }: { path: string; version: string; onGo: () 
   );
 }
 
-/** Says whether what is shown is up to date. */
+/** Shows whether the view is up to date. */
 function Live() {
   const now = useStore(connection);
   const isPaused = useStore(paused);
@@ -190,9 +190,10 @@ function Tools({ session }: { session: Session }) {
 function NotHere() {
   return (
     <div class="empty">
-      <h1>No such view</h1>
+      <h1>Page not found</h1>
       <p>
-        The address names no view that your key may see. <a href={href("/")}>Go to the overview</a>.
+        This address does not exist, or your key may not see it.{" "}
+        <a href={href("/")}>Go to the overview</a>.
       </p>
     </div>
   );
@@ -216,7 +217,7 @@ export function Shell({ session }: { session: Session }) {
       break;
     }
   }
-  const title = found?.view.title ?? "No such view";
+  const title = found?.view.title ?? "Page not found";
   useEffect(() => {
     document.title = `${title} · Interlock`;
     main.current?.scrollTo(0, 0);

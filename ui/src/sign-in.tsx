@@ -6,8 +6,7 @@ import { forget } from "./live";
 import { signIn } from "./session";
 
 function why(error: ApiError): string {
-  if (error.status === 401)
-    return "The server does not know this key, or it was revoked or has expired.";
+  if (error.status === 401) return "Unknown, revoked or expired key.";
   if (error.status === 429)
     return "Too many failed attempts from this address. Wait a minute, then try again.";
   return `Cannot sign in: ${error.message}`;
@@ -61,9 +60,9 @@ export function SignIn({ message }: { message: string | undefined }) {
         </button>
         <details>
           <summary>How to get a key</summary>
-          <p>On the machine of the server:</p>
+          <p>On the server's machine:</p>
           <Command>interlock key create --admin</Command>
-          <p>With the role read, the page shows everything and changes nothing.</p>
+          <p>A key with the role read can view everything but change nothing.</p>
         </details>
       </form>
     </main>

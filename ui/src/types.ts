@@ -1,4 +1,4 @@
-// What the server answers, as far as several views use it. Times are RFC 3339, durations in ms.
+// Responses of the server that several views use. Times are RFC 3339, durations in ms.
 
 export interface Lease {
   key: string;

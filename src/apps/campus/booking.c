@@ -8,7 +8,8 @@
  */
 #include <inttypes.h>
 
-#include "apps/campus/ground.h"
+#include "apps/campus/campus_tx.h"
+#include "apps/campus/ledger.h"
 #include "base/error.h"
 
 #include "apps/campus/campus_booking_sql.inc"
@@ -82,8 +83,8 @@ get_booking(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_booking_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_booking,
-                       reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     get_booking, reterr);
 }
 
 /* ---- book ------------------------------------------------------------------------------------ */
@@ -112,10 +113,10 @@ check_book(struct campus_op *op, const struct campus_rows *r, il_error *reterr)
         return campus_refuse(c, CAMPUS_E_USER_INACTIVE, reterr, "user %s is not active", in->user);
     if (campus_text(r, 0, IS_LIVE) != NULL)
         return campus_refuse(c, CAMPUS_E_ALREADY_BOOKED, reterr,
-                             "user %s has booked session %s already", in->user, in->session);
+                             "user %s has already booked session %s", in->user, in->session);
     if (state != NULL && campus_state_is_closed(campus_state_named(state)))
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                             "the tournament of session %s is %s", in->session, state);
+                             "cannot book session %s: its tournament is %s", in->session, state);
     if (campus_int(r, 0, IS_START) - c->now_ms < CAMPUS_BOOK_BEFORE_MS)
         return campus_refuse(c, CAMPUS_E_SESSION_TOO_SOON, reterr,
                              "session %s starts in less than %" PRId64 " hours", in->session,
@@ -151,7 +152,7 @@ add_booking(struct campus_op *op, il_guard_tx *tx, int64_t price, int64_t positi
                                           ARRAY_LEN(unique), &is_new, NULL, reterr);
     if (st == IL_OK && !is_new)
         st = campus_refuse(c, CAMPUS_E_ALREADY_BOOKED, reterr,
-                           "user %s has booked session %s already", op->in->user, op->in->session);
+                           "user %s has already booked session %s", op->in->user, op->in->session);
     return st;
 }
 
@@ -329,8 +330,8 @@ lock_booking(struct campus_op *op, il_guard_tx *tx, bool with_user, struct store
 static il_status
 refuse_cancelled(struct campus_op *op, il_error *reterr)
 {
-    return campus_refuse(op->c, CAMPUS_E_BOOKING_CANCELLED, reterr, "booking %s is cancelled",
-                         op->in->booking);
+    return campus_refuse(op->c, CAMPUS_E_BOOKING_CANCELLED, reterr,
+                         "booking %s is already cancelled", op->in->booking);
 }
 
 static bool
@@ -407,7 +408,7 @@ campus_confirm(struct campus_call *c, const struct campus_in *in, void *out, il_
 
 /* ---- attendance ------------------------------------------------------------------------------ */
 
-/* The first record stands; another status is refused. */
+/* The first record is kept; a different status is refused. */
 static il_status
 show_attendance(struct campus_op *op, const struct campus_rows *r, const char *state,
                 il_error *reterr)
@@ -421,7 +422,7 @@ show_attendance(struct campus_op *op, const struct campus_rows *r, const char *s
     if (strcmp(a->state, state) == 0)
         return IL_OK;
     return campus_refuse(op->c, CAMPUS_E_ATTENDANCE_RECORDED, reterr,
-                         "booking %s: attendance is recorded as %s", a->booking, a->state);
+                         "booking %s: attendance is already recorded as %s", a->booking, a->state);
 }
 
 static il_status
@@ -445,7 +446,8 @@ attend(void *cookie, il_guard_tx *tx, il_error *reterr)
         st = campus_read(c, tx, &get, CAMPUS_OF(c, b.live.id), &r, reterr);
     bool repeated = st == IL_OK && r.n > 0 && strcmp(campus_text(&r, 0, 0), c->id) == 0;
     if (st == IL_OK && !repeated && strcmp(b.live.state, "CONFIRMED") != 0)
-        st = campus_refuse(c, CAMPUS_E_BOOKING_NOT_CONFIRMED, reterr, "booking %s is %s", b.live.id,
+        st = campus_refuse(c, CAMPUS_E_BOOKING_NOT_CONFIRMED, reterr,
+                           "cannot record attendance: booking %s is %s, not CONFIRMED", b.live.id,
                            b.live.state);
     if (st == IL_OK && r.n == 0)
         st = il_guard_insert_or_get(tx, "attendance", row, ARRAY_LEN(row), unique,

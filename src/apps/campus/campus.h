@@ -2,17 +2,28 @@
  * campus.h: the four pipelines of a football campus. Each operation is one function; routes and
  * commands call the same. Everything is done by guarded transactions (interlock-guard.h).
  *
- *   enrollment.c  enroll, unenroll
- *   state.c       the states of a tournament, and cancelling it
- *   booking.c     book, cancel, confirm, attend
- *   reward.c      finalize a tournament: rankings, XP, credits, badges
- *   skill.c       assess a skill, replay the history of a license, heal old formats
- *   entity.c      create and show users, licenses, tournaments, sessions and matches
- *   list.c        lists of badges, licenses and tournaments
- *   ground.c      what they share: rows, ledgers, events, refusals
- *   rules.c, skill_math.c, skills.c: the rules, without a database
- *   tables.c      tables and lock ranks; invariants.c: what must hold at any time
- *   pipelines.c   the four of them for `interlock doctor --checklist`
+ *   enrollment.c     enroll, unenroll
+ *   tournament.c     the states of a tournament, and cancelling it
+ *   booking.c        book, cancel, confirm, attend
+ *   reward.c         finalize a tournament: rankings, XP, credits, badges
+ *   skill.c          assess a skill, replay the history of a license, heal old formats
+ *   entity.c         create and show users, licenses, tournaments, sessions and matches
+ *   list.c           lists of badges, licenses and tournaments
+ *   campus_tx.c      what they share: transactions, rows, events, refusals
+ *   ledger.c         the ledgers of credits and XP
+ *   rules.c          the rules, without a database
+ *   skill_math.c     how a tournament changes a skill
+ *   skills_json.c    the document football_skills
+ *   tables.c         tables and lock ranks
+ *   invariants.c     what must hold at any time
+ *   pipelines.c      the four of them for `interlock doctor --checklist`
+ *   app.c            the campus in the server (serve.h)
+ *   routes.c         the routes
+ *   routes_tables.c  the JSON of their bodies, and the table of operations
+ *   cmd_campus.c     `interlock campus`
+ *   seed.c           the data set of `campus seed`
+ *   storm.c          runs mixed operations in several processes at once
+ *   verify.c         runs the invariants, without the app `check`
  *
  * Ranks (CAMPUS_RANKS): a transaction locks rows in this order, whatever pipeline it belongs to.
  *
@@ -176,7 +187,7 @@ struct campus_finalized {
     struct campus_result *items;
     size_t                n;
 };
-#define CAMPUS_IS_REPEATED 1U /* it was finalized before */
+#define CAMPUS_IS_REPEATED 1U /* it had already been finalized */
 
 /* ---- operations: IL_OK, or call->code and *reterr say why not ------------------------------- */
 

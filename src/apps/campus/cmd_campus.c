@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "cli/cli.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 
 #define PATH_BYTES_MAX 1024
@@ -239,7 +239,7 @@ il__cli_cmd_campus_finish_match(struct cli *cli)
     uint64_t         home = 0, away = 0;
 
     if (!il__parse_u64(OPERAND(1), 1000, &home) || !il__parse_u64(OPERAND(2), 1000, &away))
-        return il__cli_usage("campus finish-match: goals are numbers from 0 to 1000");
+        return il__cli_usage("campus finish-match: goals must be numbers from 0 to 1000");
     in.home_goals = (int64_t)home;
     in.away_goals = (int64_t)away;
     return operate(cli, CAMPUS_OP_match_finish, &in);
@@ -258,7 +258,8 @@ il__cli_cmd_campus_assess(struct cli *cli)
     if (!il__parse_u64(text, 99, &unit) || unit < 40 ||
         (point != NULL && (strlen(point) != 2 || !il__parse_u64(point + 1, 9, &tenth))) ||
         (unit == 99 && tenth > 0))
-        return il__cli_usage("campus assess: a value is 40 to 99, with at most one decimal");
+        return il__cli_usage(
+            "campus assess: VALUE must be from 40 to 99, with at most one decimal");
     in.value_1 = (int64_t)(unit * 10 + tenth);
     return operate(cli, CAMPUS_OP_license_assess, &in);
 }
@@ -283,7 +284,7 @@ il__cli_cmd_campus_seed(struct cli *cli)
                              .progress      = show_seeding,
                              .cookie        = cli };
 
-    il_status st = il__cli_store_not_server(cli, "campus seed", &err);
+    il_status st = il__cli_store_not_server(cli, "it needs direct access to a store", &err);
     if (st == IL_OK)
         st = ground_open(&g, cli, &err);
     if (st == IL_OK)
@@ -304,7 +305,7 @@ il__cli_cmd_campus_normalise_skills(struct cli *cli)
     struct campus_debt                 debt  = { 0 };
     il_error                           err   = { .message = "" };
 
-    il_status st = il__cli_store_not_server(cli, "campus normalise-skills", &err);
+    il_status st = il__cli_store_not_server(cli, "it needs direct access to a store", &err);
     if (st == IL_OK)
         st = ground_open(&g, cli, &err);
     if (st == IL_OK)
@@ -322,7 +323,7 @@ static void
 tell_broken(void *cookie, const struct app_invariant *invariant, int64_t n, const char *key,
             const char *text)
 {
-    il__cli_note(cookie, "%s %s: %" PRId64 " offenders, first %s%s%s",
+    il__cli_note(cookie, "%s %s: %" PRId64 " offending rows, first: %s%s%s",
                  il__invariant_severity_name(invariant->severity), invariant->name, n, key,
                  text != NULL ? ": " : "", text != NULL ? text : "");
 }
@@ -425,7 +426,7 @@ il__cli_cmd_campus_storm(struct cli *cli)
     struct campus_storm_result r;
     il_error                   err = { .message = "" };
 
-    il_status st = il__cli_store_not_server(cli, "campus storm", &err);
+    il_status st = il__cli_store_not_server(cli, "it needs direct access to a store", &err);
     if (st == IL_OK)
         st = look_for_data(cli, &err);
     if (st == IL_OK)

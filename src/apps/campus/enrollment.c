@@ -7,7 +7,8 @@
  */
 #include <inttypes.h>
 
-#include "apps/campus/ground.h"
+#include "apps/campus/campus_tx.h"
+#include "apps/campus/ledger.h"
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -26,7 +27,7 @@ show_enrollment(struct campus_op *op, il_guard_tx *tx, const char *id, il_error 
     if (st != IL_OK)
         return st;
     if (r.n == 0)
-        return il__error_set(reterr, IL_CORRUPT, "enrollment %s has disappeared", id);
+        return il__error_set(reterr, IL_CORRUPT, "enrollment %s is missing", id);
     *(struct campus_enrollment *)op->out =
         (struct campus_enrollment){ .id         = campus_text(&r, 0, 0),
                                     .user       = campus_text(&r, 0, 1),
@@ -78,7 +79,7 @@ refuse_enroll(struct campus_op *op, const struct campus_rows *r, il_error *reter
         return campus_refuse(c, CAMPUS_E_USER_INACTIVE, reterr, "user %s is not active", in->user);
     if (campus_text(r, 0, IS_ACTIVE) != NULL)
         return campus_refuse(c, CAMPUS_E_ALREADY_ENROLLED, reterr,
-                             "user %s is enrolled in tournament %s already", in->user,
+                             "user %s is already enrolled in tournament %s", in->user,
                              in->tournament);
     if (!is_open(r))
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_NOT_OPEN, reterr,
@@ -296,7 +297,7 @@ unenroll(void *cookie, il_guard_tx *tx, il_error *reterr)
     st = campus_tournament_read(c, tx, in->tournament, &t, reterr);
     if (st == IL_OK && !campus_state_may_leave(campus_state_named(t.state)))
         st = campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                           "tournament %s is %s: nobody can leave it", in->tournament, t.state);
+                           "cannot withdraw from tournament %s: it is %s", in->tournament, t.state);
     if (st == IL_OK)
         st = campus_lock(c, tx, CAMPUS_ENROLLMENT(c, id), CAMPUS_E_NOT_ENROLLED, reterr);
     if (st == IL_OK)

@@ -5,12 +5,13 @@
  */
 #include <inttypes.h>
 
-#include "apps/campus/ground.h"
-#include "apps/campus/skills.h"
+#include "apps/campus/campus_tx.h"
+#include "apps/campus/ledger.h"
+#include "apps/campus/skills_json.h"
 #include "base/arena.h"
 #include "base/error.h"
 
-#include "apps/campus/campus_ground_sql.inc"
+#include "apps/campus/campus_entity_sql.inc"
 
 #define PIPELINE "campus"
 #define WEIGHT_MAX 10
@@ -45,11 +46,13 @@ check_numbers(const json_t *values, const char *field, double min, double max, i
     {
         double number = json_number_value(value);
         if (name[0] == '\0' || strlen(name) > CAMPUS_SKILL_BYTES_MAX)
-            return il__error_set(reterr, IL_INVAL, "field '%s': a name has 1 to %d bytes", field,
+            return il__error_set(reterr, IL_INVAL,
+                                 "field '%s': a skill name must have 1 to %d bytes", field,
                                  CAMPUS_SKILL_BYTES_MAX);
         if (!json_is_number(value) || number < min || number > max)
-            return il__error_set(reterr, IL_INVAL, "field '%s': %.64s: expected %g to %g", field,
-                                 name, min, max);
+            return il__error_set(reterr, IL_INVAL,
+                                 "field '%s': '%.64s' must be a number from %g to %g", field, name,
+                                 min, max);
     }
     return IL_OK;
 }
@@ -139,7 +142,8 @@ get_user(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_user_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_user, reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     get_user, reterr);
 }
 
 /* ---- licenses -------------------------------------------------------------------------------- */
@@ -375,8 +379,8 @@ il_status
 campus_tournament_get(struct campus_call *c, const struct campus_in *in, void *out,
                       il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_tournament,
-                       reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     get_tournament, reterr);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -414,11 +418,12 @@ check_session(struct campus_call *c, il_guard_tx *tx, const struct campus_tourna
     /* Race-free: cancelling holds the same lock, so it has either ended or not begun. */
     if (campus_state_is_closed(campus_state_named(t->state)))
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                             "tournament %s is %s: it gets no more sessions", t->id, t->state);
+                             "cannot add a session: tournament %s is %s", t->id, t->state);
     il_status st = campus_read(c, tx, &count, CAMPUS_OF(c, t->id), &r, reterr);
     if (st == IL_OK && campus_int(&r, 0, 0) > CAMPUS_SESSIONS_MAX)
-        st = campus_refuse(c, CAMPUS_E_TOO_MANY_SESSIONS, reterr, "tournament %s has %d sessions",
-                           t->id, CAMPUS_SESSIONS_MAX);
+        st = campus_refuse(c, CAMPUS_E_TOO_MANY_SESSIONS, reterr,
+                           "tournament %s already has %d sessions, the maximum", t->id,
+                           CAMPUS_SESSIONS_MAX);
     return st;
 }
 
@@ -461,7 +466,7 @@ campus_session_create(struct campus_call *c, const struct campus_in *in, void *o
                       il_error *reterr)
 {
     if (in->end_ms <= in->start_ms)
-        return il__error_set(reterr, IL_INVAL, "field 'date_end': it must be after date_start");
+        return il__error_set(reterr, IL_INVAL, "field 'date_end': must be after date_start");
     return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "session_create",
                            NULL, create_session, reterr);
 }
@@ -477,8 +482,8 @@ get_session(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_session_get(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, get_session,
-                       reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     get_session, reterr);
 }
 
 /* ---- matches --------------------------------------------------------------------------------- */
@@ -512,7 +517,8 @@ require_in_progress(struct campus_call *c, const struct campus_tournament *t, il
     if (campus_state_named(t->state) == CAMPUS_IN_PROGRESS)
         return IL_OK;
     return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                         "tournament %s is %s: matches need IN_PROGRESS", t->id, t->state);
+                         "cannot create a match: tournament %s is %s, not IN_PROGRESS", t->id,
+                         t->state);
 }
 
 static il_status
@@ -563,7 +569,7 @@ il_status
 campus_match_create(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
     if (strcmp(in->home, in->away) == 0)
-        return il__error_set(reterr, IL_INVAL, "field 'away': a match needs two players");
+        return il__error_set(reterr, IL_INVAL, "field 'away': must differ from 'home'");
     return campus_transact(&(struct campus_op){ c, in, out, NULL }, PIPELINE, "match_create", NULL,
                            create_match, reterr);
 }
@@ -592,9 +598,9 @@ finish_match(void *cookie, il_guard_tx *tx, il_error *reterr)
             st = read_match(op, tx, in->match, m, reterr);
     }
     if (st == IL_OK && (m->home_goals != in->home_goals || m->away_goals != in->away_goals))
-        st =
-            campus_refuse(c, CAMPUS_E_MATCH_FINISHED, reterr, "match %s ended %" PRId64 ":%" PRId64,
-                          m->id, m->home_goals, m->away_goals);
+        st = campus_refuse(c, CAMPUS_E_MATCH_FINISHED, reterr,
+                           "match %s already has the result %" PRId64 ":%" PRId64, m->id,
+                           m->home_goals, m->away_goals);
     return st;
 }
 

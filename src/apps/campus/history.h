@@ -4,8 +4,8 @@
 #ifndef IL_APPS_CAMPUS_HISTORY_H
 #define IL_APPS_CAMPUS_HISTORY_H
 
-#include "apps/campus/ground.h"
-#include "apps/campus/skills.h"
+#include "apps/campus/campus_tx.h"
+#include "apps/campus/skills_json.h"
 
 struct campus_past {
     const char          *id, *license; /* license NULL: none */

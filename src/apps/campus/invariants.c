@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "apps/campus/debt.h"
 #include "apps/campus/history.h"
+#include "apps/campus/seed_debt.h"
 #include "base/arena.h"
 #include "base/clock.h"
 

@@ -2,10 +2,10 @@
  * list.c: lists, page by page. The first column of their statements is the cursor: the next page
  * begins after the row that has it.
  */
-#include "apps/campus/ground.h"
+#include "apps/campus/campus_tx.h"
 #include "base/arena.h"
 
-#include "apps/campus/campus_ground_sql.inc"
+#include "apps/campus/campus_entity_sql.inc"
 
 #define PIPELINE "campus"
 #define LIMIT 100 /* unless given */
@@ -68,8 +68,8 @@ list_badges(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_badge_list(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, list_badges,
-                       reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     list_badges, reterr);
 }
 
 static void
@@ -94,8 +94,8 @@ list_licenses(void *cookie, il_guard_tx *tx, il_error *reterr)
 il_status
 campus_license_list(struct campus_call *c, const struct campus_in *in, void *out, il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, list_licenses,
-                       reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     list_licenses, reterr);
 }
 
 /* ---- tournaments ----------------------------------------------------------------------------- */
@@ -119,6 +119,6 @@ il_status
 campus_tournament_list(struct campus_call *c, const struct campus_in *in, void *out,
                        il_error *reterr)
 {
-    return campus_look(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL, list_tournaments,
-                       reterr);
+    return campus_transact_read_only(&(struct campus_op){ c, in, out, NULL }, PIPELINE, NULL,
+                                     list_tournaments, reterr);
 }

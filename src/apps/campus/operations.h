@@ -36,7 +36,7 @@ union campus_out {
     struct campus_attendance attendance;
 };
 
-/* The member of *in that an argument of a path stands for: its name, of n bytes. */
+/* The member of *in that an argument of a path fills: its name, of n bytes. */
 const char **campus_in_member(struct campus_in *in, const char *name, size_t n);
 
 #define OP(id, method, path, permission, flags, in, out, ...) \

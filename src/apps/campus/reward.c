@@ -5,13 +5,14 @@
  * One call at a time works on a tournament: it holds the lease tournament:{id}, and every
  * transaction shows its fence, so a call that has lost the lease cannot commit. Each player is one
  * transaction, and the participation in it says that the player has been paid: a call that comes
- * after a crash goes on with those who have none. docs/pipelines/reward.md lists the races and
+ * after a crash continues with those who have none. docs/pipelines/reward.md lists the races and
  * their tests; run those tests after any change here.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "apps/campus/history.h"
+#include "apps/campus/ledger.h"
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -66,7 +67,7 @@ campus_require_matches(struct campus_op *op, il_guard_tx *tx, struct campus_rows
     il_status st = campus_read(op->c, tx, &look, OF(op), ret, reterr);
     if (st == IL_OK && campus_int(ret, 0, 0) > 0)
         st = campus_refuse(op->c, CAMPUS_E_MATCHES_UNFINISHED, reterr,
-                           "tournament %s: %" PRId64 " matches are not finished",
+                           "cannot finalize tournament %s: %" PRId64 " matches are not finished",
                            op->in->tournament, campus_int(ret, 0, 0));
     return st;
 }
@@ -103,7 +104,7 @@ close_tournament(void *cookie, il_guard_tx *tx, il_error *reterr)
         return IL_OK;
     if (state != CAMPUS_IN_PROGRESS && state != CAMPUS_COMPLETED)
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                             "tournament %s is %s: it cannot be finalized", f->t.id, f->t.state);
+                             "cannot finalize tournament %s: it is %s", f->t.id, f->t.state);
     st = rank_players(op, tx, reterr);
     if (st == IL_OK && state == CAMPUS_IN_PROGRESS)
         st = campus_move(c, tx, f->t.id, CAMPUS_IN_PROGRESS, CAMPUS_COMPLETED,
@@ -314,7 +315,7 @@ add_badge(struct campus_op *op, il_guard_tx *tx, enum campus_badge badge, il_err
     if (id == NULL)
         return campus_no_memory(reterr);
 #ifdef IL_MUTANT_campus_badge_unguarded
-    char other[37]; /* the index is not unique, either: schema_sqlite.sql */
+    char other[37]; /* the index is not unique, either: schema_*.sql */
     IGNORE(il_uuid(other) != IL_OK);
     id = other;
 #endif
@@ -327,7 +328,7 @@ add_badge(struct campus_op *op, il_guard_tx *tx, enum campus_badge badge, il_err
     il_status st = il_guard_insert_or_get(tx, "tournament_badges", row, ARRAY_LEN(row), unique,
                                           ARRAY_LEN(unique), &is_new, NULL, reterr);
     if (st == IL_OK && !is_new)
-        st = campus_raced(op->c, tx, CAMPUS_DOUBLE_BADGE, id, reterr);
+        st = campus_count_race(op->c, tx, CAMPUS_DOUBLE_BADGE, id, reterr);
     return st;
 }
 
@@ -398,7 +399,7 @@ pay_rewards(struct campus_op *op, il_guard_tx *tx, const struct payout *pay, il_
         p[i].tournament = f->t.id;
         st              = campus_pay(c, tx, &p[i], &is_new, reterr);
         if (st == IL_OK && !is_new)
-            st = campus_raced(c, tx, CAMPUS_DOUBLE_GRANT, p[i].key, reterr);
+            st = campus_count_race(c, tx, CAMPUS_DOUBLE_GRANT, p[i].key, reterr);
     }
     return st;
 }
@@ -448,7 +449,7 @@ pay_player(void *cookie, il_guard_tx *tx, il_error *reterr)
     is_new = 1;
 #endif
     if (st == IL_OK && !is_new) /* paid before: that transaction did all of this */
-        return campus_raced(c, tx, CAMPUS_DOUBLE_PARTICIPATION, pay.past.id, reterr);
+        return campus_count_race(c, tx, CAMPUS_DOUBLE_PARTICIPATION, pay.past.id, reterr);
     if (st == IL_OK && license != NULL)
         st = store_skills(op, tx, &pay, reterr);
     if (st == IL_OK)
@@ -467,7 +468,7 @@ pay_all(struct campus_op *op, il_error *reterr)
     if (f->t.reward_config != NULL)
         st = campus_parse(f->t.reward_config, "reward_config", &f->rewards, reterr);
     if (st == IL_OK)
-        st = campus_look(op, PIPELINE, &f->fence, read_roster, reterr);
+        st = campus_transact_read_only(op, PIPELINE, &f->fence, read_roster, reterr);
     for (size_t i = 0; st == IL_OK && i < f->n; i++) {
         f->player = &f->players[i];
         if (f->player->is_paid)
@@ -516,7 +517,8 @@ finalize_under_lease(struct campus_call *c, const struct campus_in *in, void *ou
     il_status st = campus_transact(&op, PIPELINE, "close", &f.fence, close_tournament, reterr);
     if (st == IL_OK && !f.is_done)
         st = pay_all(&op, reterr);
-    return st == IL_OK ? campus_look(&op, PIPELINE, &f.fence, read_results, reterr) : st;
+    return st == IL_OK ? campus_transact_read_only(&op, PIPELINE, &f.fence, read_results, reterr)
+                       : st;
 }
 
 il_status
@@ -540,7 +542,7 @@ campus_finalize(struct campus_call *c, const struct campus_in *in, void *out, il
     il_status st = il_run_start(c->store, key, &o, &run, NULL, reterr);
     if (st == IL_HELD || st == IL_DUPLICATE || st == IL_LIMIT || st == IL_TIMEOUT)
         return campus_refuse(c, CAMPUS_E_TOURNAMENT_BUSY, reterr,
-                             "another call finalizes tournament %s", in->tournament);
+                             "another call is finalizing tournament %s", in->tournament);
     if (st != IL_OK)
         return st;
     const il_guard_fence fence = {

@@ -113,7 +113,7 @@ take_inputs(struct http_request *r, struct work *w)
     const char *name;
     size_t      n = 0;
 
-    for (size_t i = 0; (name = il__http_route_arg(r->route->path, i, &n)) != NULL; i++)
+    for (size_t i = 0; (name = http_route_arg(r->route->path, i, &n)) != NULL; i++)
         *campus_in_member(&w->in, name, n) = r->args[i];
     w->call.id = http_new_id(r, 0);
     return w->call.id != NULL && (r->route->query == NULL || http_take_query(r, &w->in)) &&
@@ -123,13 +123,11 @@ take_inputs(struct http_request *r, struct work *w)
 static void
 handle(struct http_request *r)
 {
-    struct work *w = http_alloc(r, sizeof *w);
+    struct work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w       = (struct work){ .op = operation_of(r) };
+    w->op    = operation_of(r);
     r->state = w;
     if (take_inputs(r, w))
         http_pool(r, do_work, say);
@@ -137,11 +135,12 @@ handle(struct http_request *r)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* Users, tournaments and bookings are rows of tables: no prefix says which a key may use. */
 const struct http_route campus_routes[CAMPUS_OP_COUNT] = {
 #define OP(id_, method_, path_, permission_, flags_, in_, out_, fn_, example_, summary_) \
     { .method     = method_,                                                             \
       .path       = path_,                                                               \
-      .permission = HTTP_MAY_##permission_,                                              \
+      .permission = { HTTP_MAY_##permission_, HTTP_NAMES_ALL },                          \
       .id         = "campus_" #id_,                                                      \
       .fn         = handle,                                                              \
       .query      = ((flags_)&HTTP_PAGE) != 0 ? &campus_in_page : NULL,                  \

@@ -48,8 +48,8 @@
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 IN(user_create, "CampusUserCreate", "A new user",
-   NAME("email", email, WIRE_REQUIRED, "e-mail address, unique in the tenant"),
-   BOUNDED("credits", credits, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "credits to begin with"));
+   NAME("email", email, WIRE_REQUIRED, "email address, unique in the tenant"),
+   BOUNDED("credits", credits, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "initial credits"));
 IN(license_create, "CampusLicenseCreate", "A new license",
    ID("specialization", specialization, 0, "default " CAMPUS_SPECIALIZATION),
    DOCUMENT("skills", skills, "JSON object: the baseline of each skill, 40 to 99"));
@@ -72,16 +72,18 @@ const struct wire_object campus_in_assess = { .name     = "CampusAssess",
 IN(tournament_create, "CampusTournamentCreate", "A new tournament",
    ID("code", code, WIRE_REQUIRED, "code, unique in the tenant"),
    NAME("name", name, 0, "name; default the code"),
-   ID("campus", campus, 0, "where it takes place; needed before enrollment opens"),
-   ID("specialization", specialization, 0, "of its players; default " CAMPUS_SPECIALIZATION),
-   BOUNDED("max_players", max_players, INT64, WIRE_REQUIRED, 1, CAMPUS_PLAYERS_MAX, "places"),
-   BOUNDED("cost", cost, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "credits that an enrollment costs"),
-   DOCUMENT("reward_config", reward_config,
-            "JSON object: what a place earns, instead of the policy"),
+   ID("campus", campus, 0, "campus where it takes place; required before enrollment opens"),
+   ID("specialization", specialization, 0,
+      "specialization of its players; default " CAMPUS_SPECIALIZATION),
+   BOUNDED("max_players", max_players, INT64, WIRE_REQUIRED, 1, CAMPUS_PLAYERS_MAX,
+           "maximum number of players"),
+   BOUNDED("cost", cost, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "price of an enrollment in credits"),
+   DOCUMENT("reward_config", reward_config, "JSON object: rewards by rank, instead of the default"),
    DOCUMENT("weights", weights, "JSON object: the weight of each skill, 0 to 10; default 1"));
 IN(transition, "CampusTransition", "A change of state",
    ID("state", state, WIRE_REQUIRED, "the new state"));
-IN(player, "CampusPlayer", "Who", ID("user", user, WIRE_REQUIRED, "id of the user"));
+IN(player, "CampusPlayer", "The user of a request",
+   ID("user", user, WIRE_REQUIRED, "id of the user"));
 IN(match_create, "CampusMatchCreate", "A new match",
    ID("home", home, WIRE_REQUIRED, "id of a player"),
    ID("away", away, WIRE_REQUIRED, "id of the other player"));
@@ -90,9 +92,9 @@ IN(match_finish, "CampusMatchFinish", "The result of a match",
    BOUNDED("away_goals", away_goals, INT64, WIRE_REQUIRED, 0, 1000, "goals of `away`"));
 IN(session_create, "CampusSessionCreate", "A new session",
    NAME("name", name, WIRE_REQUIRED, "name"),
-   ID("tournament", tournament, 0, "the tournament that it belongs to"),
-   BOUNDED("capacity", capacity, INT64, WIRE_REQUIRED, 1, CAMPUS_CAPACITY_MAX, "places"),
-   BOUNDED("price", price, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "credits that a booking costs"),
+   ID("tournament", tournament, 0, "tournament to which it belongs"),
+   BOUNDED("capacity", capacity, INT64, WIRE_REQUIRED, 1, CAMPUS_CAPACITY_MAX, "number of places"),
+   BOUNDED("price", price, INT64, 0, 0, CAMPUS_AMOUNT_MAX, "price of a booking in credits"),
    F("date_start", start_ms, TIME, WIRE_REQUIRED, "when it starts"),
    F("date_end", end_ms, TIME, WIRE_REQUIRED, "when it ends"));
 IN(attendance, "CampusAttend", "Attendance",
@@ -104,7 +106,7 @@ static const struct wire_field page_fields[] = {
 const struct wire_object campus_in_page = { .name     = "CampusPageQuery",
                                             .fields   = page_fields,
                                             .n_fields = ARRAY_LEN(page_fields),
-                                            .help     = "Which page",
+                                            .help     = "Query of a page",
                                             .bytes    = sizeof(STRUCT) };
 #undef STRUCT
 
@@ -115,15 +117,15 @@ const struct wire_object campus_in_page = { .name     = "CampusPageQuery",
 
 #define STRUCT struct campus_user
 OUT(user, "CampusUser", "A user", TEXT_OUT("id", id, "id of the user"),
-    TEXT_OUT("email", email, "e-mail address"),
-    YES("is_active", CAMPUS_IS_ACTIVE, "may enroll and book"),
+    TEXT_OUT("email", email, "email address"),
+    YES("is_active", CAMPUS_IS_ACTIVE, "whether the user may enroll and book"),
     NUMBER_OUT("credit_balance", credits, "credits: the sum of the ledger"),
     NUMBER_OUT("xp_balance", xp, "XP: the sum of the ledger"),
     F("created_at", created_ms, TIME, 0, "when it was created"));
 #undef STRUCT
 #define STRUCT struct campus_badge_row
 OUT(badge, "CampusBadge", "A badge", TEXT_OUT("id", id, "id of the badge"),
-    TEXT_OUT("tournament", tournament, "for which"),
+    TEXT_OUT("tournament", tournament, "tournament in which it was earned"),
     TEXT_OUT("type", type, "CHAMPION, RUNNER_UP, THIRD_PLACE, PODIUM_FINISH, …"),
     F("created_at", created_ms, TIME, 0, "when the tournament was completed"));
 #undef STRUCT
@@ -131,7 +133,7 @@ OUT(badge, "CampusBadge", "A badge", TEXT_OUT("id", id, "id of the badge"),
 OUT(license, "CampusLicense", "A license", TEXT_OUT("id", id, "id of the license"),
     TEXT_OUT("user", user, "id of its user"),
     TEXT_OUT("specialization", specialization, "specialization"),
-    YES("is_active", CAMPUS_IS_ACTIVE, "is the user's current one"),
+    YES("is_active", CAMPUS_IS_ACTIVE, "whether it is the user's current license"),
     F("football_skills", skills, META, WIRE_NOT_NULL,
       "the skills: `baseline`, `current_level`, `tournament_delta`, `total_delta`, "
       "`tournament_count` of each"));
@@ -140,12 +142,12 @@ OUT(license, "CampusLicense", "A license", TEXT_OUT("id", id, "id of the license
 OUT(tournament, "CampusTournament", "A tournament", TEXT_OUT("id", id, "id of the tournament"),
     TEXT_OUT("code", code, "code"), TEXT_OUT("name", name, "name"),
     TEXT_OUT("state", state, "DRAFT, ENROLLMENT_OPEN, …"),
-    F("campus", campus, TEXT, 0, "where it takes place"),
-    TEXT_OUT("specialization", specialization, "of its players"),
-    NUMBER_OUT("max_players", max_players, "places"),
-    NUMBER_OUT("cost", cost, "credits that an enrollment costs"),
-    NUMBER_OUT("enrolled", n_enrolled, "places that are taken"),
-    F("reward_config", reward_config, META, 0, "what places earn; null: the policy"),
+    F("campus", campus, TEXT, 0, "campus where it takes place"),
+    TEXT_OUT("specialization", specialization, "specialization of its players"),
+    NUMBER_OUT("max_players", max_players, "maximum number of players"),
+    NUMBER_OUT("cost", cost, "price of an enrollment in credits"),
+    NUMBER_OUT("enrolled", n_enrolled, "number of enrolled players"),
+    F("reward_config", reward_config, META, 0, "rewards by rank; null: the default"),
     F("completed_at", completed_ms, TIME, 0, "when it was completed"),
     F("created_at", created_ms, TIME, 0, "when it was created"));
 #undef STRUCT
@@ -155,22 +157,22 @@ OUT(enrollment, "CampusEnrollment", "An enrollment", TEXT_OUT("id", id, "id of t
     TEXT_OUT("tournament", tournament, "id of the tournament"),
     TEXT_OUT("status", state, "APPROVED, WITHDRAWN or CANCELLED"),
     NUMBER_OUT("cost", cost, "credits that were charged"),
-    NUMBER_OUT("refund", refund, "credits that were given back"),
+    NUMBER_OUT("refund", refund, "credits that were refunded"),
     F("created_at", created_ms, TIME, 0, "when the user enrolled"));
 #undef STRUCT
 #define STRUCT struct campus_result
-OUT(result, "CampusResult", "What a player got", TEXT_OUT("user", user, "id of the user"),
+OUT(result, "CampusResult", "Reward of a player", TEXT_OUT("user", user, "id of the user"),
     NUMBER_OUT("placement", place, "rank"), NUMBER_OUT("xp", xp, "XP"),
     NUMBER_OUT("credits", credits, "credits"));
 #undef STRUCT
 #define STRUCT struct campus_finalized
 OUT(finalized, "CampusFinalized", "A finalized tournament",
     TEXT_OUT("tournament", tournament, "id of the tournament"),
-    TEXT_OUT("state", state, "its state"),
-    YES("repeated", CAMPUS_IS_REPEATED, "it was finalized before"),
-    NUMBER_OUT("players", n_players, "how many players it had"),
-    NUMBER_OUT("paid", n_paid, "how many of them this call has paid"),
-    MANY("items", campus_out_result, "the players by placement"));
+    TEXT_OUT("state", state, "state of the tournament"),
+    YES("repeated", CAMPUS_IS_REPEATED, "whether it had already been finalized"),
+    NUMBER_OUT("players", n_players, "number of its players"),
+    NUMBER_OUT("paid", n_paid, "number of players paid by this call"),
+    MANY("items", campus_out_result, "the players, ordered by rank"));
 #undef STRUCT
 #define STRUCT struct campus_match
 OUT(match, "CampusMatch", "A match", TEXT_OUT("id", id, "id of the match"),
@@ -178,14 +180,14 @@ OUT(match, "CampusMatch", "A match", TEXT_OUT("id", id, "id of the match"),
     TEXT_OUT("home", home, "id of a player"), TEXT_OUT("away", away, "id of the other player"),
     NUMBER_OUT("home_goals", home_goals, "goals of `home`"),
     NUMBER_OUT("away_goals", away_goals, "goals of `away`"),
-    YES("finished", CAMPUS_IS_FINISHED, "has a result"));
+    YES("finished", CAMPUS_IS_FINISHED, "whether it has a result"));
 #undef STRUCT
 #define STRUCT struct campus_session
 OUT(session, "CampusSession", "A session", TEXT_OUT("id", id, "id of the session"),
-    F("tournament", tournament, TEXT, 0, "the tournament that it belongs to"),
-    TEXT_OUT("name", name, "name"), NUMBER_OUT("price", price, "credits that a booking costs"),
-    NUMBER_OUT("capacity", capacity, "places"),
-    NUMBER_OUT("available_spots", available, "free places"),
+    F("tournament", tournament, TEXT, 0, "tournament to which it belongs"),
+    TEXT_OUT("name", name, "name"), NUMBER_OUT("price", price, "price of a booking in credits"),
+    NUMBER_OUT("capacity", capacity, "number of places"),
+    NUMBER_OUT("available_spots", available, "number of free places"),
     F("date_start", start_ms, TIME, 0, "when it starts"),
     F("date_end", end_ms, TIME, 0, "when it ends"));
 #undef STRUCT
@@ -193,9 +195,9 @@ OUT(session, "CampusSession", "A session", TEXT_OUT("id", id, "id of the session
 OUT(booking, "CampusBooking", "A booking", TEXT_OUT("id", id, "id of the booking"),
     TEXT_OUT("user", user, "id of the user"), TEXT_OUT("session", session, "id of the session"),
     TEXT_OUT("status", state, "CONFIRMED, WAITLISTED or CANCELLED"),
-    F("waitlist_position", position, INT64, 0, "place in the waitlist, from 1"),
+    F("waitlist_position", position, INT64, 0, "position in the waitlist; 1 is next"),
     NUMBER_OUT("price", price, "credits that were charged"),
-    F("created_at", created_ms, TIME, 0, "when it was made"));
+    F("created_at", created_ms, TIME, 0, "when it was created"));
 #undef STRUCT
 #define STRUCT struct campus_attendance
 OUT(attendance, "CampusAttendance", "Attendance", TEXT_OUT("id", id, "id of the row"),

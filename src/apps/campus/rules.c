@@ -106,7 +106,7 @@ campus_reward_config_ok(const json_t *config, const char **ret_why)
     const char *place = NULL, *name = NULL;
     json_t     *own = NULL, *value = NULL;
 
-    *ret_why = "expected an object with the places 1, 2, 3 and others";
+    *ret_why = "expected an object with the ranks 1, 2, 3 and others";
     if (!json_is_object(config))
         return false;
     json_object_foreach((json_t *)(uintptr_t)config, place, own)
@@ -118,7 +118,7 @@ campus_reward_config_ok(const json_t *config, const char **ret_why)
             return false;
         json_object_foreach(own, name, value)
         {
-            *ret_why = "a place has only xp and credits, integers from 0 to 1000000";
+            *ret_why = "each rank takes only xp and credits, integers from 0 to 1000000";
             if ((strcmp(name, "xp") != 0 && strcmp(name, "credits") != 0) || !is_amount(value))
                 return false;
         }

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "apps/campus/debt.h"
-#include "apps/campus/ground.h"
-#include "apps/campus/skills.h"
+#include "apps/campus/campus_tx.h"
+#include "apps/campus/seed_debt.h"
+#include "apps/campus/skills_json.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"

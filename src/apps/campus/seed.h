@@ -10,8 +10,6 @@
 #include "apps/campus/campus.h"
 
 #define CAMPUS_SEED_USERS_MIN 16
-#define CAMPUS_SEED_USERS_MAX 999
-#define CAMPUS_SEED_MAX 99 /* tournaments, sessions */
 #define CAMPUS_SEED_SKILLS 29
 
 struct campus_seed {

@@ -148,8 +148,9 @@ rebase(struct campus_op *op, il_guard_tx *tx, double value, il_error *reterr)
         st = campus_parse(l->skills, "football_skills", &skills, reterr);
     if (st == IL_OK && json_object_get(skills, op->in->skill) == NULL &&
         json_object_size(skills) >= CAMPUS_SKILLS_MAX)
-        st = campus_refuse(op->c, CAMPUS_E_TOO_MANY_SKILLS, reterr, "license %s has %d skills",
-                           l->id, CAMPUS_SKILLS_MAX);
+        st = campus_refuse(op->c, CAMPUS_E_TOO_MANY_SKILLS, reterr,
+                           "license %s already has %d skills, the maximum", l->id,
+                           CAMPUS_SKILLS_MAX);
     if (st == IL_OK) {
         size_t n = campus_history_of(&h, l->id, 0, NULL);
         if (!campus_skill_set(skills, op->in->skill, value, h.played, n))
@@ -311,7 +312,7 @@ campus_normalise(struct campus_call *c, bool apply, struct campus_debt *ret, il_
     c->mem = NULL; /* the arena of one page after the other: nothing of it is returned */
     do {
         st = apply ? campus_transact(&op, PIPELINE, "normalise", NULL, normalise, reterr)
-                   : campus_look(&op, PIPELINE, NULL, normalise, reterr);
+                   : campus_transact_read_only(&op, PIPELINE, NULL, normalise, reterr);
         debt.n_licenses += n.debt.n_licenses;
         debt.n_entries += n.debt.n_entries;
         if (st == IL_OK && n.last != NULL) {
@@ -348,8 +349,8 @@ il_status
 campus_null_deltas(il_guard *db, int64_t *ret_permille, il_error *reterr)
 {
     struct campus_call c = { .db = db, .tenant = "" };
-    il_status st = campus_look(&(struct campus_op){ &c, NULL, ret_permille, NULL }, PIPELINE, NULL,
-                               count_nulls, reterr);
+    il_status st = campus_transact_read_only(&(struct campus_op){ &c, NULL, ret_permille, NULL },
+                                             PIPELINE, NULL, count_nulls, reterr);
 
     il__arena_free(&c.mem);
     return st;

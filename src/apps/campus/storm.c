@@ -1,5 +1,5 @@
 /*
- * storm.c: processes that do everything at once; see storm.h.
+ * storm.c: runs mixed operations in several processes at once; see storm.h.
  *
  * What they have in common is a page of counters in shared memory, which survives a killed process.
  * The parent opens nothing before the last process has ended.
@@ -233,7 +233,7 @@ static const unsigned shares[CAMPUS_ACT_COUNT] = {
     [CAMPUS_ACT_call_off] = 1,
 };
 
-/* Count a failure; the first one is told. */
+/* Count a failure; the first one is reported. */
 static void PRINTF_LIKE(2, 3) fail(struct shared *shared, const char *fmt, ...)
 {
     va_list args;
@@ -351,8 +351,8 @@ start(struct storming *g, uint64_t n)
     _exit(0);
 }
 
-/* Wait for the end of a process, which has perhaps been killed. Any other end than by itself is a
- * failure. */
+/* Wait for a process to exit; it may have been killed on purpose. Any other signal, or an exit
+ * status other than 0, is a failure. */
 static void
 reap(struct shared *shared, pid_t pid, bool killed)
 {
@@ -361,9 +361,9 @@ reap(struct shared *shared, pid_t pid, bool killed)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        fail(shared, "a process has ended with status %d", WEXITSTATUS(status));
+        fail(shared, "a process exited with status %d", WEXITSTATUS(status));
     if (WIFSIGNALED(status) && !(killed && WTERMSIG(status) == SIGKILL))
-        fail(shared, "a process was ended by signal %d", WTERMSIG(status));
+        fail(shared, "a process was killed by signal %d", WTERMSIG(status));
 }
 
 /* Start the processes, kill one now and then, and wait for the end. */
@@ -443,7 +443,7 @@ campus_storm(const struct campus_storm *s, struct campus_storm_result *ret, il_e
     if (st == IL_OK)
         st = open_all(&g, &place, reterr);
     if (st == IL_OK)
-        st = campus_verify(g.c.db, s->tenant, "", s->broken, s->cookie, &ret->n_broken, reterr);
+        st = campus_verify(g.c.db, s->tenant, s->broken, s->cookie, &ret->n_broken, reterr);
     close_all(&g, place);
     add_up(shared, ret);
     IGNORE(munmap(shared, sizeof *shared) != 0);

@@ -8,7 +8,6 @@
 #include "apps/campus/verify.h"
 
 #define CAMPUS_STORM_PROCESSES_MAX 64
-#define CAMPUS_STORM_MS_MAX 20000
 
 /* What a process may do. */
 #define CAMPUS_STORM_ACTS(X) \

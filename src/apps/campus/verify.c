@@ -1,5 +1,5 @@
 /*
- * verify.c: run the invariants of the campus; see verify.h.
+ * verify.c: runs the invariants of the campus; see verify.h.
  */
 #include "apps/campus/verify.h"
 
@@ -34,8 +34,8 @@ look(il_guard *db, const struct app_invariant *v, const char *tenant, struct inv
 }
 
 il_status
-campus_verify(il_guard *db, const char *tenant, const char *prefix, campus_broken_fn *broken,
-              void *cookie, size_t *ret_n, il_error *reterr)
+campus_verify(il_guard *db, const char *tenant, campus_broken_fn *broken, void *cookie,
+              size_t *ret_n, il_error *reterr)
 {
     il_status st = IL_OK;
 
@@ -44,8 +44,6 @@ campus_verify(il_guard *db, const char *tenant, const char *prefix, campus_broke
         const struct app_invariant *v = &campus_invariants[i];
         struct invariant_found      found;
         size_t                      n_baseline = 0;
-        if (strncmp(v->name, prefix, strlen(prefix)) != 0)
-            continue;
         while (v->baseline != NULL && v->baseline[n_baseline] != NULL)
             n_baseline++;
         st = il__invariant_found_init(&found, v->baseline, n_baseline)

@@ -208,7 +208,7 @@ app_reload(void *state, const struct http_app_config *config, il_error *reterr)
     struct check_app *app = state;
     il_status         st  = learn_connections(app, config, reterr);
 
-    if (st == IL_OK && http_app_runs(app->server, &check_http_app))
+    if (st == IL_OK && http_app_is_started(app->server, &check_http_app))
         send_load(app);
     return st;
 }

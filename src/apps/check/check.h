@@ -2,8 +2,22 @@
  * check.h: invariants: named queries that must find nothing. They come from YAML files
  * (docs/CHECKS.md) and from the tables of apps (apps/common/invariant.h).
  *
- * load.c reads the files, execute.c runs the queries, report.c prints the results as JSON and
- * JUnit XML, history.c keeps them in the app's tables. Nothing here needs a store or a server.
+ * load.c, execute.c, report.c and history.c need neither a store nor a server.
+ *
+ *   load.c              reads the files
+ *   execute.c           runs the queries
+ *   report.c            results as JSON and JUnit XML
+ *   history.c           results in the app's tables
+ *   app.c               the app in the server (serve.h)
+ *   set.c               the current invariants of a server
+ *   work_kind.c         invariants as a kind of work (apps/work)
+ *   outcome.c           stores a result, logs changes, updates metrics
+ *   routes.c            the routes that read
+ *   routes_run.c        starts runs, and waits for results
+ *   routes_tables.c     the JSON tables of the routes
+ *   cmd_check.c         `interlock check`
+ *   cmd_check_here.c    the same without a server
+ *   cmd_check_server.c  the same with --server
  */
 #ifndef IL_APPS_CHECK_CHECK_H
 #define IL_APPS_CHECK_CHECK_H
@@ -102,7 +116,7 @@ struct check_result {
     il_error               error; /* CHECK_ERROR: why */
 };
 
-/* Where invariants look, and who is told. */
+/* Where invariants look, and where reports go. */
 struct check_how {
     /* The URL of a connection (the caller frees it with il__free()); called from several threads.
      * IL_NOT_FOUND: no such connection. */

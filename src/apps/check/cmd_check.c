@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 
 #define LINE_BYTES_MAX 8192
@@ -183,7 +183,7 @@ print_details(const struct check_result *r)
     if (r->found.n_new > (int64_t)r->found.n_offenders)
         (void)printf("  and %" PRId64 " more\n", r->found.n_new - (int64_t)r->found.n_offenders);
     for (size_t i = 0; i < MIN(n_keys, ARRAY_LEN(keys)); i++) {
-        (void)printf("  no longer needed in the baseline: ");
+        (void)printf("  known offender that no longer occurs, remove it from the baseline: ");
         il__cli_puts(keys[i]);
         (void)printf("\n");
     }
@@ -245,7 +245,7 @@ il__cli_cmd_check(struct cli *cli)
 
     if (CLI_GIVEN(cli, check, list) &&
         (CLI_GIVEN(cli, check, junit) || CLI_GIVEN(cli, check, strict)))
-        return il__cli_usage("check: --list runs nothing; it takes neither --junit nor --strict");
+        return il__cli_usage("check: --list cannot be combined with --junit or --strict");
     bool      remote = il__cli_is_remote(cli);
     il_status st     = remote ? il__check_server_load(&s, &err) : il__check_here_load(&s, &err);
     if (st == IL_OK)

@@ -6,8 +6,8 @@
 #include "apps/check/cmd_check.h"
 #include "apps/check/history.h"
 #include "base/error.h"
+#include "cli/app_tables.h"
 #include "cli/cli.h"
-#include "cli/tables.h"
 
 #define LINE_BYTES_MAX 8192
 
@@ -138,7 +138,7 @@ keep_results(struct check_session *s)
     if (st == IL_OK)
         st = keep(s, g, &err);
     if (st != IL_OK)
-        il__cli_note(s->cli, "the results are not kept: %s", err.message);
+        il__cli_note(s->cli, "cannot store the results: %s", err.message);
     il_guard_close(g);
 }
 

@@ -123,8 +123,8 @@ il__check_server_load(struct check_session *s, il_error *reterr)
 
     if (CLI_GIVEN(s->cli, check, checks))
         return il__error_set(reterr, IL_INVAL,
-                             "check: a server has its own invariants; --checks and --server cannot "
-                             "be combined");
+                             "check: --checks and --server cannot be combined; the server has its "
+                             "own invariants");
     il_status st = il__cli_store_open(s->cli, false, reterr);
     do {
         if (st == IL_OK)
@@ -132,7 +132,7 @@ il__check_server_load(struct check_session *s, il_error *reterr)
     } while (st == IL_OK && cursor != NULL);
     if (st == IL_OK && s->set.n == 0)
         return il__error_set(reterr, IL_INVAL,
-                             "check: the server has no invariants of this tenant");
+                             "check: the server has no invariants for this tenant");
     return st;
 }
 
@@ -264,7 +264,8 @@ run_some(struct check_session *s, size_t from, size_t to, il_error *reterr)
         } else {
             r->outcome = CHECK_ERROR;
             (void)il__error_set(&r->error, IL_INVAL, "%s",
-                                r->check->fault != NULL ? r->check->fault : "it was not started");
+                                r->check->fault != NULL ? r->check->fault
+                                                        : "the server did not start it");
         }
         il__cli_progress(s->cli, i + 1, s->n, r->check->name);
     }

@@ -193,7 +193,7 @@ tell_app(const struct check *c, il_guard *g, const struct check_result *r)
     if (c->app == NULL || c->app->broken == NULL || r->found.n_new == 0)
         return;
     il__buf_init(&text, TEXT_BYTES_MAX);
-    il__buf_addf(&text, "%s: %" PRId64 " new, the first is %.*s", c->name, r->found.n_new,
+    il__buf_addf(&text, "%s: %" PRId64 " new offenders, first: %.*s", c->name, r->found.n_new,
                  INVARIANT_KEY_BYTES_MAX, r->found.offenders[0].key);
     c->app->broken(g, c->tenant, c->own, il__buf_str(&text));
 }

@@ -13,18 +13,18 @@
 
 #include "apps/check/check_sql.inc"
 
-const char *const il__check_sqlite_steps[]   = { sql_check_sqlite_1 };
-const char *const il__check_postgres_steps[] = { sql_check_postgres_1 };
+static const char *const sqlite_steps[]   = { sql_check_sqlite_1 };
+static const char *const postgres_steps[] = { sql_check_postgres_1 };
 
 static const struct il__schema sqlite = {
-    .version     = ARRAY_LEN(il__check_sqlite_steps),
+    .version     = ARRAY_LEN(sqlite_steps),
     .min_version = 1,
-    .steps       = il__check_sqlite_steps,
+    .steps       = sqlite_steps,
 };
 static const struct il__schema postgres = {
-    .version     = ARRAY_LEN(il__check_postgres_steps),
+    .version     = ARRAY_LEN(postgres_steps),
     .min_version = 1,
-    .steps       = il__check_postgres_steps,
+    .steps       = postgres_steps,
 };
 const struct app_tables il__check_tables = {
     .name     = "check",

@@ -26,15 +26,13 @@ struct check_record {
 };
 typedef void check_record_fn(void *cookie, const struct check_record *r);
 
-/* The steps that create the tables (sql/schema_*.sql). */
-extern const char *const il__check_sqlite_steps[1], *const il__check_postgres_steps[1];
 extern const struct app_tables il__check_tables;
 
 /* Add a result that passed, is broken or could not run, with this id (NULL: a new one). `runs`: a
  * JSON list of the ids of active runs; NULL: none. */
 il_status il__check_history_add(il_guard *g, const struct check_result *r, const char *id,
                                 const char *runs, il_error *reterr) MUST_USE;
-/* The last result of a page, from which the next one goes on. */
+/* The last result of a page, where the next page starts. */
 struct check_cursor {
     int64_t     started_ms;
     const char *id;

@@ -51,7 +51,8 @@ il_status
 il__checks_add(struct check_set *set, struct check **ret, il_error *reterr)
 {
     if (set->n == CHECK_ITEMS_MAX)
-        return il__error_set(reterr, IL_INVAL, "checks: more than %d invariants", CHECK_ITEMS_MAX);
+        return il__error_set(reterr, IL_INVAL, "checks: too many invariants (maximum %d)",
+                             CHECK_ITEMS_MAX);
     if (set->n == set->capacity) {
         size_t        capacity = set->capacity > 0 ? set->capacity * 2 : 32;
         struct check *items    = il__realloc(set->items, capacity * sizeof *items);
@@ -106,7 +107,7 @@ baseline_list(struct reading *r, const struct doc_node *list, const char *at, st
     size_t                 n    = 0;
 
     if (list->n > CHECK_BASELINE_MAX) {
-        il__reading_fault(r, list->line, PLACE(at, "baseline"), "more than %d keys",
+        il__reading_fault(r, list->line, PLACE(at, "baseline"), "too many keys (maximum %d)",
                           CHECK_BASELINE_MAX);
         return;
     }
@@ -165,13 +166,13 @@ baseline_file(struct reading *r, const struct doc_node *node, const char *at, st
     if (text == NULL || keys == NULL) {
         r->no_memory = true;
     } else if (!il__reading_file(path, text, CHECK_FILE_BYTES_MAX, &st, &n)) {
-        il__reading_fault(r, node->line, where, "%.100s cannot be read: %s", node->text,
-                          errno == EINVAL ? "it is not a file" : strerror(errno));
+        il__reading_fault(r, node->line, where, "cannot read %.100s: %s", node->text,
+                          errno == EINVAL ? "not a regular file" : strerror(errno));
     } else if (n > CHECK_FILE_BYTES_MAX || memchr(text, '\0', n) != NULL) {
         il__reading_fault(r, node->line, where, "%.100s must be a text file of at most %d bytes",
                           node->text, CHECK_FILE_BYTES_MAX);
     } else if (!split_lines(r, text, keys, &n)) {
-        il__reading_fault(r, node->line, where, "%.100s has more than %d keys", node->text,
+        il__reading_fault(r, node->line, where, "%.100s has too many keys (maximum %d)", node->text,
                           CHECK_BASELINE_MAX);
     } else {
         set_baseline(r, c, keys, n);
@@ -266,12 +267,13 @@ read_name(struct reading *r, const struct doc_node *map, const char *at, struct 
         return;
     if (strcmp(name, "results") == 0 || strcmp(name, "run") == 0)
         il__reading_fault(r, il__doc_get(map, "name")->line, PLACE(at, "name"),
-                          "'%s' is reserved: /checks/%s is a route of its own", name, name);
+                          "'%s' is reserved for the route /checks/%s; choose another name", name,
+                          name);
     for (const struct check *other = &l->set->items[l->i_tenant]; other < c; other++) {
         if (strcmp(other->name, name) == 0) {
             il__reading_fault(r, il__doc_get(map, "name")->line, PLACE(at, "name"),
-                              "'%s' is also the name of the invariant at %.200s:%zu", name,
-                              other->path, other->line);
+                              "duplicate name '%s', already used at %.200s:%zu", name, other->path,
+                              other->line);
             break;
         }
     }
@@ -292,7 +294,7 @@ first_fault(struct reading *r, size_t line)
                        m->field[0] != '\0' ? ": " : "", m->text);
         return il__reading_strdup(r, text);
     }
-    return "its file has too many faults";
+    return "too many errors in its file";
 }
 
 static void
@@ -335,7 +337,7 @@ read_item(struct reading *r, const struct doc_node *map, size_t i, struct check 
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
-/* An item that stands for a file or folder which cannot be read. */
+/* An item for a file or folder that cannot be read. */
 static il_status
 add_bad(struct loading *l, struct reading *r, il_error *reterr)
 {
@@ -382,10 +384,11 @@ read_file(struct loading *l, const char *path, il_error *reterr)
 
     l->set->n_files++;
     if (l->set->n_files > CHECK_FILES_MAX)
-        return il__error_set(reterr, IL_INVAL, "checks: more than %d files", CHECK_FILES_MAX);
+        return il__error_set(reterr, IL_INVAL, "checks: too many files (maximum %d)",
+                             CHECK_FILES_MAX);
     if (!il__reading_file(path, l->text, CHECK_FILE_BYTES_MAX, &stat, &n)) {
-        il__reading_fault(&r, 0, PLACE("", ""), "cannot be read: %s",
-                          errno == EINVAL ? "it is not a file" : strerror(errno));
+        il__reading_fault(&r, 0, PLACE("", ""), "cannot read the file: %s",
+                          errno == EINVAL ? "not a regular file" : strerror(errno));
         st = add_bad(l, &r, reterr);
     } else {
         const struct doc_node *root = il__reading_tree(&r, l->text, n, CHECK_FILE_BYTES_MAX);
@@ -484,14 +487,14 @@ read_entry(struct loading *l, const char *dir, const char *name, const char *ten
         return IL_OK;
     l->tenant = "";
     if (stat(path, &st) != 0) {
-        (void)snprintf(why, sizeof why, "cannot be read: %s", strerror(errno));
+        (void)snprintf(why, sizeof why, "cannot read the file: %s", strerror(errno));
         if (errno == ENOENT && lstat(path, &st) != 0)
             return IL_OK; /* it has just been removed */
         return refuse(l, path, why, reterr);
     }
     if (!S_ISDIR(st.st_mode))
         return il__reading_is_yaml(name)
-                   ? refuse(l, path, "must be in the folder of its tenant", reterr)
+                   ? refuse(l, path, "move this file into the folder of its tenant", reterr)
                    : IL_OK;
     if (!il__reading_is_tenant(name))
         return refuse(l, path, "the folder's name is not a tenant id (a-z, 0-9, _)", reterr);

@@ -1,6 +1,5 @@
 /*
- * outcome.c: what becomes of a result: a row of the history, a log line if something has changed,
- * counters and gauges.
+ * outcome.c: stores a result, logs changes, updates metrics.
  */
 #include <stdio.h>
 
@@ -24,13 +23,13 @@ enum {
 #define BY_SEVERITY "severity", severities, INVARIANT_SEVERITY_COUNT
 const struct http_app_metric il__check_metrics[] = {
     [METRIC_PASSED]     = { HTTP_METRIC_counter, "interlock_check_passed_total",
-                            "invariants that this server found to hold", BY_SEVERITY },
+                            "invariants checked by this server that passed", BY_SEVERITY },
     [METRIC_BROKEN]     = { HTTP_METRIC_counter, "interlock_check_broken_total",
-                            "invariants that this server found broken", BY_SEVERITY },
+                            "invariants checked by this server that are broken", BY_SEVERITY },
     [METRIC_ERROR]      = { HTTP_METRIC_counter, "interlock_check_errors_total",
                             "invariants that this server could not check", BY_SEVERITY },
     [METRIC_BROKEN_NOW] = { HTTP_METRIC_gauge, "interlock_checks_broken",
-                            "invariants that are broken by their last result", BY_SEVERITY },
+                            "invariants whose last result is broken", BY_SEVERITY },
     [METRIC_INVALID]    = { HTTP_METRIC_gauge, "interlock_checks_invalid",
                             "invariants with an invalid definition", NULL, NULL, 0 },
 };
@@ -50,16 +49,20 @@ enum {
     EVENT_COUNT
 };
 const struct http_app_event il__check_events[] = {
-    [EVENT_LOADED]  = { HTTP_LOG_INFO, "checks.loaded", "files of invariants loaded" },
+    [EVENT_LOADED]  = { HTTP_LOG_INFO, "checks.loaded", "invariant files loaded" },
     [EVENT_REFUSED] = { HTTP_LOG_ERROR, "checks.refused", "invalid definition of an invariant" },
     [EVENT_BROKEN] = { HTTP_LOG_ERROR, "check.broken", "an invariant of severity error is broken" },
-    [EVENT_BROKEN_WARNING] = { HTTP_LOG_WARN, "check.broken", "... of severity warning" },
-    [EVENT_BROKEN_INFO]    = { HTTP_LOG_INFO, "check.broken", "... of severity info" },
-    [EVENT_FIXED]          = { HTTP_LOG_INFO, "check.fixed", "a broken invariant holds again" },
+    [EVENT_BROKEN_WARNING] = { HTTP_LOG_WARN, "check.broken",
+                               "an invariant of severity warning is broken" },
+    [EVENT_BROKEN_INFO]    = { HTTP_LOG_INFO, "check.broken",
+                               "an invariant of severity info is broken" },
+    [EVENT_FIXED]          = { HTTP_LOG_INFO, "check.fixed", "a broken invariant passes again" },
     [EVENT_ERROR]          = { HTTP_LOG_ERROR, "check.error",
                                "an invariant of severity error could not be checked" },
-    [EVENT_ERROR_WARNING]  = { HTTP_LOG_WARN, "check.error", "... of severity warning" },
-    [EVENT_ERROR_INFO]     = { HTTP_LOG_INFO, "check.error", "... of severity info" },
+    [EVENT_ERROR_WARNING]  = { HTTP_LOG_WARN, "check.error",
+                               "an invariant of severity warning could not be checked" },
+    [EVENT_ERROR_INFO]     = { HTTP_LOG_INFO, "check.error",
+                               "an invariant of severity info could not be checked" },
     [EVENT_TROUBLE]        = { HTTP_LOG_ERROR, "check.trouble",
                                "an operation of the app failed; it will be retried" },
 };

@@ -34,8 +34,8 @@ il__check_summary(const struct check_result *r, struct il__buf *out)
     if (r->found.n_known > 0)
         add_count(out, r->found.n_known, "known", "known");
     if (n_not_needed > 0)
-        add_count(out, (int64_t)n_not_needed, "key of the baseline no longer needed",
-                  "keys of the baseline no longer needed");
+        add_count(out, (int64_t)n_not_needed, "baseline key no longer occurs",
+                  "baseline keys no longer occur");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

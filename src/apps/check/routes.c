@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "http/admin.h"
-#include "http/list.h"
+#include "http/list_stream.h"
 #include "http/scope.h"
 #include "http/server.h"
 
@@ -170,7 +170,7 @@ read_results(struct http_request *r)
         return; /* nothing that the caller may see */
     if (w->in.cursor != NULL)
         wanted.after = &after;
-    http_limit(r, tables, &opts);
+    http_bind_deadline(r, tables, &opts);
     w->status = il__check_history_list(tables, &wanted, take_result, w, &w->error);
     if (w->status == IL_OK && w->no_memory)
         w->status = il__error_set(&w->error, IL_NOMEM, "out of memory");
@@ -211,13 +211,11 @@ say_results(struct http_request *r)
 static struct results *
 new_results(struct http_request *r)
 {
-    struct results *w = http_alloc(r, sizeof *w);
+    struct results *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return NULL;
-    }
-    *w       = (struct results){ .r = r };
+    w->r     = r;
     r->state = w;
     return w;
 }
@@ -312,7 +310,7 @@ add_check(struct http_request *r, const struct check *c, struct http_list *to)
     const struct check_wanted  w = { .tenant = l.tenant, .name = c->name, .limit = 1, .opts = &o };
     il_error                   err;
 
-    http_limit(r, tables, &o);
+    http_bind_deadline(r, tables, &o);
     il_status st = il__check_history_list(tables, &w, take_last, &l, &err);
 
     if (st != IL_OK || !l.ok)
@@ -351,7 +349,7 @@ produce(struct http_request *r, struct http_list *to)
 static void
 not_produced(struct http_request *r)
 {
-    il_error err = { .status = IL_STORE, .message = "the history of checks cannot be read" };
+    il_error err = { .status = IL_STORE, .message = "cannot read the history of checks" };
 
     http_fail_data(r, &err);
 }
@@ -359,13 +357,10 @@ not_produced(struct http_request *r)
 static void
 list(struct http_request *r)
 {
-    struct check_page_in *in = http_alloc(r, sizeof *in);
+    struct check_page_in *in = http_calloc(r, sizeof *in);
 
-    if (in == NULL) {
-        http_fail_nomem(r);
+    if (in == NULL)
         return;
-    }
-    *in      = (struct check_page_in){ .limit = 0 };
     r->state = in;
     if (!http_take_query(r, in))
         return;
@@ -381,18 +376,17 @@ list(struct http_request *r)
 const struct http_route il__check_routes[] = {
     { .method     = "POST",
       .path       = "/checks/run",
-      .permission = HTTP_MAY_operator,
+      .permission = HTTP_ACCESS(operator, JUDGED(il__check_may_see)),
       .id         = "check_run",
       .fn         = il__check_http_run,
       .body       = &il__check_in_run,
       .answer     = &il__check_started_out,
       .flags      = HTTP_ACCEPTS,
       .example    = "{\"names\":[\"negative_balance\",\"stuck_jobs\"]}",
-      .summary    = "Check invariants now, in the background; one that is running is not started "
-                    "again" },
+      .summary    = "Check invariants now, in the background; running ones are not started again" },
     { .method     = "GET",
       .path       = "/checks/results",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
       .id         = "check_results",
       .fn         = results,
       .query      = &il__check_in_results,
@@ -401,7 +395,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "List results of invariants, newest first" },
     { .method     = "GET",
       .path       = "/checks/results/{id}",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
       .id         = "check_result",
       .fn         = il__check_http_result,
       .query      = &il__check_in_result,
@@ -410,7 +404,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "Show the result of a run; with ?wait, once the run changes" },
     { .method     = "GET",
       .path       = "/checks",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
       .id         = "check_list",
       .fn         = list,
       .query      = &il__check_in_page,
@@ -419,7 +413,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "List the tenant's invariants, each with its last result" },
     { .method     = "GET",
       .path       = "/checks/{name}",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
       .id         = "check_get",
       .fn         = get,
       .answer     = &il__check_full_out,

@@ -49,8 +49,8 @@ started(struct http_request *r)
     }
     for (size_t i = 0; i < w->n; i++) {
         if (w->ops[i].status == IL_OK)
-            work_take(app->work, w->checks[i]->tenant, w->ops[i].out.runs[0].id,
-                      w->checks[i]->name);
+            work_slot_created(app->work, w->checks[i]->tenant, w->ops[i].out.runs[0].id,
+                              w->checks[i]->name);
     }
     http_say(r, 202, &il__check_started_out, &w->out);
 }
@@ -62,6 +62,10 @@ add(struct http_request *r, struct starting *w, const struct check *c)
     struct check_started_one *item = &w->out.runs[w->out.n_runs++];
     il_error                  err  = { 0 };
 
+    if (!il__check_may_see(r, c->name)) {
+        http_scope_refuse(r, HTTP_SCOPE_FORBIDDEN);
+        return false;
+    }
     *item = (struct check_started_one){ .name = c->name, .error = c->fault };
     if (c->fault != NULL)
         return true;
@@ -127,7 +131,8 @@ prepare(struct http_request *r, struct starting *w)
         n += is_wanted(&w->in, last->check->name);
     if (n > IL_BATCH_OPS_MAX) {
         http_fail(r, 400, il_status_name(IL_INVAL), check_http_app.name, NULL,
-                  "the tenant has more than %d invariants: name some", IL_BATCH_OPS_MAX);
+                  "the tenant has more than %d invariants; list the names to check",
+                  IL_BATCH_OPS_MAX);
         return false;
     }
     if (!allocate(r, w, n)) {
@@ -144,13 +149,11 @@ prepare(struct http_request *r, struct starting *w)
 void
 il__check_http_run(struct http_request *r)
 {
-    struct starting *w = http_alloc(r, sizeof *w);
+    struct starting *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w              = (struct starting){ .current = il__check_app_current(il__check_app_of(r)) };
+    w->current      = il__check_app_current(il__check_app_of(r));
     r->ended        = end_start;
     r->ended_cookie = w;
     if (!http_take_body(r, &w->in) || !check_names(r, w) || !prepare(r, w))
@@ -188,7 +191,7 @@ read_result(struct http_request *r)
     il_guard        *tables = il__check_app_of(r)->tables;
     il_guard_tx_opts opts   = IL_GUARD_TX_OPTS_INIT;
 
-    http_limit(r, tables, &opts);
+    http_bind_deadline(r, tables, &opts);
     w->status = il__check_history_get(tables, r->caller->tenant, r->args[0], &opts, take_result, w,
                                       &w->error);
 }
@@ -259,13 +262,11 @@ got_run(struct http_request *r)
 void
 il__check_http_result(struct http_request *r)
 {
-    struct waiting *w = http_alloc(r, sizeof *w);
+    struct waiting *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w       = (struct waiting){ .r = r };
+    w->r     = r;
     r->state = w;
     if (!http_take_query(r, &w->in))
         return;

@@ -31,20 +31,21 @@
     BOUNDED("cursor", cursor, TEXT, 0, 512, "`next` of the previous page"), \
         BOUNDED("limit", limit, UINT32, 1, CHECK_PAGE_MAX, "maximum number of items")
 static const struct wire_field page_in[] = { PAGE };
-OBJECT(il__check_in_page, "CheckPageQuery", page_in, 0, "Which page");
-#define STRICT                                                                    \
-    {                                                                             \
-        .name = "strict", .kind = WIRE_BOOL, .offset = offsetof(STRUCT, flags),   \
-        .bit = CHECK_STRICT, .help = "`failed`: a broken warning has failed, too" \
+OBJECT(il__check_in_page, "CheckPageQuery", page_in, 0, "Query of a page");
+#define STRICT                                                                                     \
+    {                                                                                              \
+        .name = "strict", .kind = WIRE_BOOL, .offset = offsetof(STRUCT, flags),                    \
+        .bit = CHECK_STRICT, .help = "set `failed` also for broken invariants of severity warning" \
     }
 static const struct wire_field result_in[] = { STRICT };
-OBJECT(il__check_in_result, "CheckResultQuery", result_in, 0, "How a result is judged");
+OBJECT(il__check_in_result, "CheckResultQuery", result_in, 0, "Options of a result");
 static const struct wire_field results_in[] = {
     PAGE,
     STRICT,
     BOUNDED("name", name, TEXT, 1, 2 * CHECK_NAME_BYTES_MAX, "only results of this invariant"),
 };
-OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0, "Which results; 20 by default");
+OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0,
+       "Filter of the results; 20 by default");
 #undef STRUCT
 
 #define STRUCT struct check_run_in
@@ -54,9 +55,9 @@ static const struct wire_field run_in[] = {
       .offset  = offsetof(STRUCT, names),
       .offset2 = offsetof(STRUCT, n_names),
       .max     = IL_BATCH_OPS_MAX,
-      .help    = "names of invariants; default all of the tenant" },
+      .help    = "names of invariants; default: all of the tenant" },
 };
-OBJECT(il__check_in_run, "CheckRun", run_in, 0, "Which invariants to check");
+OBJECT(il__check_in_run, "CheckRun", run_in, 0, "Invariants to check");
 #undef STRUCT
 
 #define STRUCT struct check_result_out
@@ -67,13 +68,13 @@ static const struct wire_field result_out[] = {
     F("severity", severity, TEXT, 0, "info, warning or error"),
     F("outcome", outcome, TEXT, WIRE_NOT_NULL,
       "passed, broken, error (could not run), skipped (its app has no tables), or not_run (yet)"),
-    F("new", n_new, INT64, WIRE_NOT_NULL, "offenders that are not in the baseline"),
-    F("known", n_known, INT64, WIRE_NOT_NULL, "offenders that are"),
-    F("offenders", offenders, META, WIRE_NOT_NULL, "the first 20 new ones: `key` and `text`"),
+    F("new", n_new, INT64, WIRE_NOT_NULL, "number of new offenders"),
+    F("known", n_known, INT64, WIRE_NOT_NULL, "number of known offenders (in the baseline)"),
+    F("offenders", offenders, META, WIRE_NOT_NULL, "the first 20 new offenders: `key` and `text`"),
     F("not_needed", not_needed, META, WIRE_NOT_NULL,
-      "keys of the baseline that no longer offend: their `count`, and the first 20 `keys`"),
+      "baseline keys that no longer offend: their `count` and the first 20 `keys`"),
     F("runs", runs, META, WIRE_NOT_NULL,
-      "broken: ids of the tenant's runs that were active then, at most 20"),
+      "if broken: ids of up to 20 runs of the tenant active at that time"),
     { .name   = "failed",
       .kind   = WIRE_BOOL,
       .offset = offsetof(STRUCT, flags),
@@ -87,24 +88,23 @@ OBJECT(il__check_result_out, "CheckResult", result_out, WIRE_ANSWER, "The result
 #undef STRUCT
 
 #define STRUCT struct check_out
-#define CHECK_FIELDS                                                                              \
-    F("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),                              \
-        F("name", name, TEXT, WIRE_NOT_NULL, "name of the invariant"),                            \
-        F("severity", severity, TEXT, WIRE_NOT_NULL, "info, warning or error"),                   \
-        F("description", description, TEXT, WIRE_NOT_NULL, "description"),                        \
-        F("connection", connection, TEXT, 0,                                                      \
-          "connection it looks at; null: the tables of an app"),                                  \
-        F("schedule", schedule, TEXT, WIRE_NOT_NULL, "cron expression"),                          \
-        F("timezone", zone, TEXT, WIRE_NOT_NULL, "time zone of the schedule"),                    \
-        F("next_at", next_ms, TIME, WIRE_MINUS, "when it is due next"),                           \
-        F("timeout_ms", timeout_ms, INT64, WIRE_NOT_NULL, "it is interrupted after this long"),   \
-        F("baseline", n_baseline, INT64, WIRE_NOT_NULL, "number of known offenders"),             \
-        F("path", path, TEXT, 0, "its file"),                                                     \
-        F("error", error, TEXT, 0, "why its definition is invalid"),                              \
-    {                                                                                             \
-        .name = "last", .kind = WIRE_OBJECT, .offset = offsetof(STRUCT, last),                    \
-        .offset2 = offsetof(STRUCT, has), .bit = CHECK_HAS_LAST, .object = &il__check_result_out, \
-        .help = "its last result; null: none"                                                     \
+#define CHECK_FIELDS                                                                               \
+    F("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),                               \
+        F("name", name, TEXT, WIRE_NOT_NULL, "name of the invariant"),                             \
+        F("severity", severity, TEXT, WIRE_NOT_NULL, "info, warning or error"),                    \
+        F("description", description, TEXT, WIRE_NOT_NULL, "description"),                         \
+        F("connection", connection, TEXT, 0, "connection it queries; null: the tables of an app"), \
+        F("schedule", schedule, TEXT, WIRE_NOT_NULL, "cron expression"),                           \
+        F("timezone", zone, TEXT, WIRE_NOT_NULL, "time zone of the schedule"),                     \
+        F("next_at", next_ms, TIME, WIRE_MINUS, "when it is due next"),                            \
+        F("timeout_ms", timeout_ms, INT64, WIRE_NOT_NULL, "time after which it is interrupted"),   \
+        F("baseline", n_baseline, INT64, WIRE_NOT_NULL, "number of known offenders"),              \
+        F("path", path, TEXT, 0, "its file"),                                                      \
+        F("error", error, TEXT, 0, "why its definition is invalid"),                               \
+    {                                                                                              \
+        .name = "last", .kind = WIRE_OBJECT, .offset = offsetof(STRUCT, last),                     \
+        .offset2 = offsetof(STRUCT, has), .bit = CHECK_HAS_LAST, .object = &il__check_result_out,  \
+        .help = "its last result; null if it has none"                                             \
     }
 static const struct wire_field check_out[] = { CHECK_FIELDS };
 OBJECT(il__check_out, "Check", check_out, WIRE_ANSWER, "An invariant");
@@ -119,14 +119,14 @@ OBJECT(il__check_full_out, "CheckFull", check_full_out, WIRE_ANSWER,
 #define STRUCT struct check_started_one
 static const struct wire_field started_one[] = {
     F("name", name, TEXT, WIRE_NOT_NULL, "name of the invariant"),
-    F("run_id", run, TEXT, 0, "id of its run; that of one that was already running"),
-    F("error", error, TEXT, 0, "why it has none: its definition is invalid"),
+    F("run_id", run, TEXT, 0, "id of its run, which may have been running already"),
+    F("error", error, TEXT, 0, "why no run was started: the definition is invalid"),
 };
 static OBJECT(started_object, "CheckStarted", started_one, WIRE_ANSWER, "An invariant that runs");
 #undef STRUCT
 #define STRUCT struct check_started
 static const struct wire_field started_out[] = {
-    MANY("items", runs, n_runs, started_object, "the invariants, in order of their names"),
+    MANY("items", runs, n_runs, started_object, "the invariants, ordered by name"),
 };
 OBJECT(il__check_started_out, "ChecksStarted", started_out, WIRE_ANSWER, "Invariants that run");
 #undef STRUCT

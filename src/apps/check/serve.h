@@ -1,7 +1,6 @@
 /*
- * serve.h: invariants in the server: app.c opens and closes the app and reloads the files, set.c
- * has the current invariants, kind.c executes them as runs (apps/work), outcome.c keeps the results
- * and reports them, routes.c and routes_run.c are the handlers.
+ * serve.h: invariants in the server: an app that executes them as runs (apps/work). check.h lists
+ * the files.
  *
  * A run of an invariant has the key check:NAME in its tenant. Of several servers one executes it.
  * Its id is that of its result in the history.
@@ -70,7 +69,7 @@ struct check_app {
     struct http_server  *server;
     char                *dir; /* NULL: no files */
     int64_t              keep_ms;
-    int64_t              purge_ns; /* kind.c: when to purge again */
+    int64_t              purge_ns; /* work_kind.c: when to purge again */
     struct tables_place *place;
     il_guard            *tables; /* NULL: nothing to check, so no history either */
     struct work         *work;
@@ -93,7 +92,7 @@ struct check_app {
 struct check_app     *il__check_app_of(const struct http_request *r);
 struct check_current *il__check_app_current(struct check_app *app); /* a reference */
 
-/* ---- runs: kind.c ---------------------------------------------------------------------------- */
+/* ---- runs: work_kind.c ----------------------------------------------------------------------- */
 
 extern const struct work_kind il__check_kind;
 /* The op that starts an invariant now. */

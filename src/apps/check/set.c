@@ -241,7 +241,7 @@ il__check_app_load(struct check_app *app, il_error *reterr)
     il__mutex_unlock(&app->load_mutex);
     il__check_current_unref(fresh);
     if (st == IL_OK && app->work != NULL)
-        work_look(app->work); /* slots and ticks of new invariants */
+        work_rescan(app->work); /* slots and ticks of new invariants */
     return st;
 }
 
@@ -256,6 +256,6 @@ il__check_app_look(struct check_app *app)
     if (st == IL_OK && hash != c->own_hash)
         st = il__check_app_load(app, &err);
     if (st != IL_OK)
-        il__check_trouble(app, "cannot list the tenants, or the tables of apps", err.message);
+        il__check_trouble(app, "cannot list the tenants or the tables of apps", err.message);
     il__check_current_unref(c);
 }

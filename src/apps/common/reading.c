@@ -147,7 +147,7 @@ il__reading_tree(struct reading *r, const char *text, size_t n_bytes, size_t n_m
     struct doc_fault fault;
 
     if (n_bytes > n_max) {
-        il__reading_fault(r, 0, PLACE("", ""), "file longer than %zu bytes", n_max);
+        il__reading_fault(r, 0, PLACE("", ""), "file too large (maximum %zu bytes)", n_max);
         return NULL;
     }
     il_status st = il__doc_read(&r->scratch, text, n_bytes, &root, &fault);
@@ -193,8 +193,9 @@ il__doc_get(const struct doc_node *map, const char *key)
     return NULL;
 }
 
-const char *
-il__reading_name_at(const void *cookie, size_t i)
+/* names[i] of a NULL-terminated array, for il__suggest(). */
+static const char *
+name_at(const void *cookie, size_t i)
 {
     const char *const *names = cookie;
 
@@ -278,7 +279,7 @@ il__reading_scalar(struct reading *r, const struct doc_node *node, struct place 
         il__reading_fault(r, node->line, where, "must be %s, not a %s", what,
                           node->type == DOC_LIST ? "list" : "mapping");
     else if (node->text == NULL)
-        il__reading_fault(r, node->line, where, "has no value; it must be %s", what);
+        il__reading_fault(r, node->line, where, "no value; must be %s", what);
     return node->type == DOC_TEXT ? node->text : NULL;
 }
 
@@ -301,18 +302,18 @@ il__reading_text(struct reading *r, const struct doc_node *map, const char *at, 
 
     if (node == NULL) {
         if (required)
-            il__reading_fault(r, map->line, PLACE(at, key), "is missing");
+            il__reading_fault(r, map->line, PLACE(at, key), "missing");
         return NULL;
     }
-    const char *text = il__reading_scalar(r, node, PLACE(at, key), "a text");
+    const char *text = il__reading_scalar(r, node, PLACE(at, key), "a string");
     if (text == NULL)
         return NULL;
     if (text[0] == '\0' && required)
         il__reading_fault(r, node->line, PLACE(at, key), "must not be empty");
     else if (strlen(text) > n_max)
-        il__reading_fault(r, node->line, PLACE(at, key), "is longer than %zu bytes", n_max);
+        il__reading_fault(r, node->line, PLACE(at, key), "longer than %zu bytes", n_max);
     else if (has_control(text))
-        il__reading_fault(r, node->line, PLACE(at, key), "contains a control character");
+        il__reading_fault(r, node->line, PLACE(at, key), "must not contain control characters");
     else
         return il__reading_strdup(r, text);
     return NULL;
@@ -349,7 +350,7 @@ il__reading_duration(struct reading *r, const struct doc_node *map, const char *
 
     if (node == NULL)
         return fallback;
-    const char *text = il__reading_scalar(r, node, PLACE(at, key), "a duration, as 45s");
+    const char *text = il__reading_scalar(r, node, PLACE(at, key), "a duration such as 45s");
     if (text == NULL)
         return fallback;
     if (il_parse_duration(text, &ms, NULL) == IL_OK && ms >= min_ms && ms <= max_ms)
@@ -402,10 +403,10 @@ il__reading_choice(struct reading *r, const struct doc_node *map, const char *at
     for (size_t i = 0; names[i] != NULL && n < sizeof all; i++)
         n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i > 0 ? ", " : "", names[i]);
     if (node == NULL) {
-        il__reading_fault(r, map->line, PLACE(at, key), "is missing; must be one of %s", all);
+        il__reading_fault(r, map->line, PLACE(at, key), "missing; must be one of %s", all);
         return SIZE_MAX;
     }
-    const char *text = il__reading_scalar(r, node, PLACE(at, key), "a text");
+    const char *text = il__reading_scalar(r, node, PLACE(at, key), "a string");
     if (text == NULL)
         return SIZE_MAX;
     for (size_t i = 0; names[i] != NULL; i++) {
@@ -413,7 +414,7 @@ il__reading_choice(struct reading *r, const struct doc_node *map, const char *at
             return i;
     }
     il__reading_fault(r, node->line, PLACE(at, key), "'%.60s' is not one of %s%s", text, all,
-                      il__reading_hint(text, il__reading_name_at, names, hint, sizeof hint));
+                      il__reading_hint(text, name_at, names, hint, sizeof hint));
     return SIZE_MAX;
 }
 
@@ -427,7 +428,7 @@ il__reading_timeout(struct reading *r, const struct doc_node *map, const char *a
     *ret_given = minutes != NULL || duration != NULL;
     if (minutes != NULL && duration != NULL)
         il__reading_fault(r, duration->key_line, PLACE(at, "timeout"),
-                          "timeout_minutes is also set; set only one of them");
+                          "cannot be combined with timeout_minutes");
     if (minutes != NULL)
         return 60000 * il__reading_number(r, map, at, "timeout_minutes", 1, t->minutes_max,
                                           t->fallback_ms / 60000);
@@ -471,7 +472,7 @@ il__reading_hook(struct reading *r, const struct doc_node *map, const char *at, 
     }
     char **argv = il__reading_alloc(r, list->n + 1, sizeof *argv);
     for (const struct doc_node *m = list->first; m != NULL && argv != NULL; m = m->next) {
-        const char *word = il__reading_scalar(r, m, PLACE(at, key), "a text");
+        const char *word = il__reading_scalar(r, m, PLACE(at, key), "a string");
         if (word == NULL)
             return NULL;
         argv[n++] = il__reading_strdup(r, word);
@@ -479,7 +480,7 @@ il__reading_hook(struct reading *r, const struct doc_node *map, const char *at, 
     if (argv == NULL || argv[0] == NULL)
         return NULL;
     if (argv[0][0] == '\0') {
-        il__reading_fault(r, list->line, PLACE(at, key), "needs a program");
+        il__reading_fault(r, list->line, PLACE(at, key), "the program name must not be empty");
         return NULL;
     }
     argv[n] = NULL;

@@ -77,8 +77,6 @@ bool il__reading_keys(struct reading *r, const struct doc_node *map, const char 
 /* " (did you mean 'x'?)" or "". */
 const char *il__reading_hint(const char *word, const char *(*next)(const void *cookie, size_t i),
                              const void *cookie, char *out, size_t n_bytes);
-/* names[i] of a NULL-terminated array, for il__suggest(). */
-const char *il__reading_name_at(const void *cookie, size_t i);
 
 /* The text of a node, which must be `what` ("a number"); NULL = it has none, which is reported. */
 const char *il__reading_scalar(struct reading *r, const struct doc_node *node, struct place where,

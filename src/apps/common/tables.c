@@ -191,7 +191,7 @@ check_usage(struct setup *s, il_error *reterr)
     if (st != IL_OK || n.at[0] == 0)
         return st;
     st = il__error_set(reterr, IL_STORE,
-                       "cannot use %s: this user lacks the right USAGE on schema %s", s->at->what,
+                       "cannot use %s: this user has no USAGE privilege on schema %s", s->at->what,
                        s->at->schema);
     (void)snprintf(reterr->native, sizeof reterr->native, "%s", TABLES_NO_PRIVILEGE);
     return st;
@@ -250,9 +250,10 @@ explain(const struct setup *s, il_status st, il_error *reterr)
     if (st == IL_OK || reterr == NULL || strcmp(reterr->native, TABLES_NO_PRIVILEGE) != 0)
         return st;
     was = *reterr;
-    il__error_set(reterr, IL_STORE,
-                  "cannot create %s as this user; run `interlock migrate` as another (%.200s)",
-                  s->at->what, was.message);
+    il__error_set(
+        reterr, IL_STORE,
+        "cannot create %s as this user; run `interlock migrate` as a user who may (%.200s)",
+        s->at->what, was.message);
     (void)snprintf(reterr->native, sizeof reterr->native, "%s", TABLES_NO_PRIVILEGE);
     return IL_STORE;
 }
@@ -297,8 +298,8 @@ make_ground(struct setup *s, il_error *reterr)
         if (st == IL_OK && n.at[0] != 0)
             st = il__error_set(
                 reterr, IL_INVAL,
-                "%s: schema %s, for the tables of %s, has a store; use another schema "
-                "(?schema=)",
+                "%s: schema %s, needed for the tables of %s, contains a store; choose another "
+                "schema (?schema=)",
                 s->at->where, s->at->schema, s->at->tables->name);
         if (st == IL_OK)
             st = ask(s, &there, &n, reterr);
@@ -378,7 +379,7 @@ make_file(const struct app_at *at, bool existing, il_error *reterr)
         return il__error_set(reterr, IL_NOT_FOUND, "%s: %s do not exist yet", at->where, at->what);
     if (!existing && at->is_for_group && stat(path, &st) != 0)
         return il__error_set(reterr, IL_INVAL,
-                             "%s are not kept beside the store of a group: name a private data "
+                             "cannot create %s beside the store of a group; use a private data "
                              "store, --data sqlite:PATH",
                              at->what);
     if (!existing && mknod(path, S_IFREG | 0600, 0) != 0 && errno != EEXIST)

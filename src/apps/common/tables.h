@@ -28,7 +28,7 @@
 #define APP_TABLES_NAME_BYTES_MAX 14
 
 struct app_tables {
-    const char              *name; /* of the app: small letters */
+    const char              *name; /* of the app: lower-case letters */
     const struct il__schema *sqlite, *postgres;
     const il_guard_rank     *ranks; /* of the rows that it locks */
     size_t                   n_ranks;

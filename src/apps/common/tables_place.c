@@ -83,7 +83,7 @@ make_parent(struct il__buf *path, il_error *reterr)
     if (shared == NULL || shared[0] != '/')
         shared = "/tmp";
     if (strlen(shared) > PATH_BYTES_MAX / 2)
-        return il__error_set(reterr, IL_INVAL, "TMPDIR: the path is too long");
+        return il__error_set(reterr, IL_INVAL, "$TMPDIR is too long");
     il__buf_addf(path, "%s/interlock-tables-%lu", shared, (unsigned long)geteuid());
     if (path->failed)
         return il__error_set(reterr, IL_NOMEM, "out of memory for the tables of apps");
@@ -95,7 +95,7 @@ make_parent(struct il__buf *path, il_error *reterr)
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
         return il__error_set(
             reterr, IL_INVAL,
-            "%s is not a folder of this user with mode 0700; remove it, or set TMPDIR",
+            "%s must be a folder of this user with mode 0700; remove it or set TMPDIR",
             il__buf_str(path));
     return IL_OK;
 }
@@ -184,7 +184,8 @@ find(struct tables_place *p, const struct il__data_open *o, il_error *reterr)
     } else if (strncmp(text, SQLITE, strlen(SQLITE)) == 0) {
         const char *path = text + strlen(SQLITE);
         if (path[0] == '\0' || path[0] == '?' || path[0] == ':')
-            return il__error_set(reterr, IL_INVAL, "the tables of apps need a file: sqlite:PATH");
+            return il__error_set(reterr, IL_INVAL,
+                                 "the tables of apps need a file; use sqlite:PATH");
         p->is_for_group = il__data_refuse_group(text, "", NULL) != IL_OK;
         add_base(&url, text);
     } else if (!o->existing) {

@@ -49,8 +49,7 @@ next_event(struct doc_reader *r, yaml_event_t *event)
     const char *problem = r->parser.problem != NULL ? r->parser.problem : "invalid YAML";
     size_t      line    = r->parser.problem_mark.line + 1;
     if (strstr(problem, "cannot start any token") != NULL)
-        return fail(r, line,
-                    "invalid YAML: unexpected character (a tab, or a value that needs quotes?)");
+        return fail(r, line, "invalid YAML: unexpected character (a tab, or an unquoted value?)");
     if (r->parser.error == YAML_READER_ERROR)
         return fail(r, line_at(r), "invalid YAML: not UTF-8, or contains control characters");
     (void)fail(r, line, "invalid YAML: ");
@@ -134,13 +133,13 @@ read_key(struct doc_reader *r, const struct doc_node *map, const yaml_event_t *e
     if (event->type == YAML_ALIAS_EVENT)
         return fail(r, line_of(event), "aliases (*name) are not supported");
     if (event->type != YAML_SCALAR_EVENT)
-        return fail(r, line_of(event), "expected a name");
+        return fail(r, line_of(event), "expected a key");
     il_status st = read_scalar(r, event, ret);
     if (st != IL_OK)
         return st;
     const char *key = (*ret)->text;
     if (key == NULL)
-        return fail(r, line_of(event), "expected a name");
+        return fail(r, line_of(event), "expected a key");
     if (strcmp(key, "<<") == 0)
         return fail(r, line_of(event), "merge keys (<<) are not supported");
     if (map->n == DOC_KEYS_MAX)
@@ -149,7 +148,7 @@ read_key(struct doc_reader *r, const struct doc_node *map, const yaml_event_t *e
         if (strcmp(m->key, key) != 0)
             continue;
         (void)snprintf(r->fault->text, sizeof r->fault->text,
-                       "'%.60s' is set twice (first in line %u)", key, m->key_line);
+                       "'%.60s' is set twice (first on line %u)", key, m->key_line);
         r->fault->line = line_of(event);
         return IL_INVAL;
     }

@@ -1,6 +1,6 @@
 /*
- * cmd_demo.c: `interlock demo`: everything at work in a temporary folder: a server with sample
- * data, a worker, holders of a key, and a little load.
+ * cmd_demo.c: `interlock demo`: runs a complete sample setup in a temporary folder: a server with
+ * sample data, a worker, holders of a key, and a little load.
  *
  * Two processes watch each other, so that nothing is left behind even if one of them is killed. The
  * guard, which the user started, has only one child, the demo itself. If the guard dies, the demo
@@ -93,7 +93,8 @@ set_up(struct demo *d, il_error *reterr)
     d->port      = free_port(DEMO_PORT);
     d->site_port = free_port(0);
     if (d->port == 0 || d->site_port == 0 || n <= 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot find a free port, or this program: %s",
+        return il__error_set(reterr, IL_NOMEM,
+                             "cannot find a free port or this program's own path: %s",
                              strerror(errno));
     il_status st = demo_folder_fill(d, reterr);
     if (st == IL_OK)
@@ -117,15 +118,15 @@ print_welcome(const struct demo *d)
                  "(The link signs in once, within ten minutes.)\n\n",
                  bold, d->port, d->link, plain);
     (void)printf("    export KEY=%s URL=http://127.0.0.1:%u\n\n", d->secret, d->port);
-    (void)printf("Things to try, on the page or here; each answers with what to watch:\n\n"
-                 "    demo() { curl -s -XPOST -H \"X-API-Key: $KEY\" $URL/api/v1/demo/$1; echo; }\n"
-                 "    demo trigger-ten     # ten triggers at once: one run, nine join it\n"
-                 "    demo kill-worker     # its job is claimed again after " DEMO_LEASE
-                 ", as attempt 2\n"
-                 "    demo pause-holder    # its lease ends, the next holder gets a higher fence\n"
-                 "    kill -9 %-12d # the server: a new one continues with what was committed\n"
-                 "    INTERLOCK_API_KEY=$KEY %s top --server $URL\n\n",
-                 demo_part_pid(d, DEMO_SERVER), program_invocation_name);
+    (void)printf(
+        "Things to try, on the page or here; each reports what to watch:\n\n"
+        "    demo() { curl -s -XPOST -H \"X-API-Key: $KEY\" $URL/api/v1/demo/$1; echo; }\n"
+        "    demo trigger-ten     # ten triggers at once: one run, nine join it\n"
+        "    demo kill-worker     # its job is claimed again after " DEMO_LEASE ", as attempt 2\n"
+        "    demo pause-holder    # its lease expires, the next holder gets a higher fence\n"
+        "    kill -9 %-12d # the server: a new one continues with what was committed\n"
+        "    INTERLOCK_API_KEY=$KEY %s top --server $URL\n\n",
+        demo_server_pid(d), program_invocation_name);
     (void)printf("Everything is in %s; Ctrl-C ends the demo and removes it.\n", d->dir);
     (void)fflush(stdout); /* a missing reader is not an error */
 }
@@ -136,13 +137,14 @@ static il_status
 server_ended(struct demo *d, const struct proc_report *report, il_error *reterr)
 {
     if (report->end == PROC_END_EXITED && !WIFSIGNALED(report->wait_status))
-        return il__error_set(reterr, IL_STORE, "the server has exited; see %s/server.log", d->dir);
+        return il__error_set(reterr, IL_STORE, "the server exited unexpectedly; see %s/server.log",
+                             d->dir);
     (void)printf("\nThe server was killed.");
     il_status st = demo_server_start(d, reterr);
     if (st == IL_OK)
-        (void)printf(" A new one runs (pid %d): what was committed is there, a run that was going "
-                     "is FAILED after " DEMO_LEASE ".\n",
-                     demo_part_pid(d, DEMO_SERVER));
+        (void)printf(" Started a new one (pid %d): committed data is intact; an interrupted run "
+                     "becomes FAILED after " DEMO_LEASE ".\n",
+                     demo_server_pid(d));
     (void)fflush(stdout);
     return st;
 }
@@ -269,9 +271,9 @@ open_signals(struct demo *d, il_error *reterr)
 }
 
 int
-il__cli_cmd_demo(struct cli *cli)
+il__cli_cmd_demo(struct cli *cli UNUSED)
 {
-    struct demo d      = { .cli = cli, .signal_fd = -1 };
+    struct demo d      = { .signal_fd = -1 };
     pid_t       parent = getpid(), demo = -1;
     il_error    err;
     il_status   st = open_signals(&d, &err);

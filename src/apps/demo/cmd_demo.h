@@ -44,7 +44,6 @@ struct demo_load {
 };
 
 struct demo {
-    const struct cli    *cli;
     char                 dir[256];
     char                 self[DEMO_PATH_BYTES]; /* this binary */
     unsigned             port, site_port;
@@ -72,8 +71,8 @@ il_status demo_server_start(struct demo *d, il_error *reterr) MUST_USE;
 il_status demo_part_start(struct demo *d, enum demo_part_id id, il_error *reterr) MUST_USE;
 /* Has it ended? Then it is gone when this returns, and *ret says how. */
 bool demo_part_ended(struct demo *d, enum demo_part_id id, struct proc_report *ret);
-/* Its process id, from its file; 0: unknown. */
-int  demo_part_pid(const struct demo *d, enum demo_part_id id);
+/* The process id of the server, from its file; 0: unknown. */
+int  demo_server_pid(const struct demo *d);
 void demo_parts_end(struct demo *d);
 
 /* ---- cmd_demo_load.c ------------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ demo_key_make(struct demo *d, il_error *reterr)
 static int
 remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED, struct FTW *ftw UNUSED)
 {
-    (void)remove(path); /* leave what cannot be removed */
+    (void)remove(path); /* leave files that cannot be removed */
     return 0;
 }
 

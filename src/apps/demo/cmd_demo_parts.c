@@ -165,11 +165,11 @@ demo_part_ended(struct demo *d, enum demo_part_id id, struct proc_report *ret)
 }
 
 int
-demo_part_pid(const struct demo *d, enum demo_part_id id)
+demo_server_pid(const struct demo *d)
 {
     char path[DEMO_PATH_BYTES];
     int  pid = 0;
-    (void)snprintf(path, sizeof path, "%s/%s.pid", d->dir, rows[id].name);
+    (void)snprintf(path, sizeof path, "%s/%s.pid", d->dir, rows[DEMO_SERVER].name);
     FILE *file = fopen(path, "re");
 
     if (file != NULL) {

@@ -1,7 +1,12 @@
 /*
  * demo.h: what the two halves of the demo agree on: the command (cmd_demo.c and others), which sets
- * up a folder and starts this binary several times, and the app in the server that it starts
- * (app.c, routes.c), whose routes are the buttons of the page.
+ * up a folder and starts this binary several times, and the app in the server that it starts, whose
+ * routes are the buttons of the page.
+ *
+ *   app.c          the app
+ *   routes.c       the buttons
+ *   trigger_ten.c  ten triggers of one pipeline at the same time
+ *   cmd_demo*.c    the command; see cmd_demo.h
  *
  * The key `demo.folder` of the configuration is the folder. Without it, which is everywhere but in
  * `interlock demo`, a server does not have the app. In the folder, NAME.pid is the process id of
@@ -34,7 +39,7 @@ struct demo_app {
 extern const struct http_route demo_routes[DEMO_ROUTES];
 extern const struct http_app   demo_http_app;
 
-/* ---- ten triggers (ten.c) -------------------------------------------------------------------- */
+/* ---- ten triggers (trigger_ten.c) ------------------------------------------------------------ */
 
 #define DEMO_TRIGGERS 10
 

@@ -30,11 +30,11 @@ app_of(const struct http_request *r)
 static bool
 is_ours(struct http_request *r)
 {
-    bool ours = strcmp(r->caller->tenant, DEMO_TENANT) == 0 && r->caller->prefix[0] == '\0';
+    bool ours = strcmp(r->caller->tenant, DEMO_TENANT) == 0;
 
     if (!ours)
         http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "the processes of the demo belong to the tenant " DEMO_TENANT);
+                  "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
     return ours;
 }
 
@@ -56,15 +56,16 @@ static const struct button buttons[] = {
                        "One run starts, and the other nine triggers join it: they get its id.",
                        "/api/v1/demo/trigger-ten" },
     [KILL_WORKER]  = { "kill-worker", "Kill the worker",
-                       "The worker of the queue " DEMO_QUEUE " gets SIGKILL while it is at work.",
+                       "The worker of the queue " DEMO_QUEUE
+                       " gets SIGKILL while it processes a job.",
                        "The job stays RUNNING until its lease of " DEMO_LEASE
-                       " ends. Then the next worker claims it, as attempt 2, and completes it.",
+                       " expires. Then the next worker claims it, as attempt 2, and completes it.",
                        "/api/v1/demo/kill-worker" },
     [PAUSE_HOLDER] = { "pause-holder", "Pause the holder",
                        "The process that holds the key " DEMO_KEY " gets SIGSTOP, so that it "
                        "cannot renew its lease.",
                        "Its lease of " DEMO_LEASE
-                       " ends. Before that, its command is stopped and the "
+                       " expires. Before that, its command is stopped and the "
                        "paused process killed; then the next holder gets the key, with a higher "
                        "fence.",
                        "/api/v1/demo/pause-holder" },
@@ -90,11 +91,9 @@ static const struct button buttons[] = {
                                            .bytes    = sizeof(STRUCT),     \
                                            .flags    = WIRE_ANSWER }
 static const struct wire_field button_fields[] = {
-    TEXT("name", name, "its name"),
-    TEXT("title", title, "what stands on the button"),
-    TEXT("what", what, "what it does"),
-    TEXT("watch", watch, "what to watch then"),
-    TEXT("path", path, "the route to POST to"),
+    TEXT("name", name, "its name"),         TEXT("title", title, "label of the button"),
+    TEXT("what", what, "what it does"),     TEXT("watch", watch, "what to watch afterwards"),
+    TEXT("path", path, "route to POST to"),
 };
 OBJECT(out_button, "DemoButton", button_fields, "Something to try");
 #undef STRUCT
@@ -121,7 +120,7 @@ static const struct wire_field ten_fields[] = {
     NUMBER("joined", sum.n_joined, WIRE_UINT32, "triggers that got the id of a running one"),
     WATCH,
 };
-OBJECT(out_ten, "DemoTen", ten_fields, "What ten triggers did");
+OBJECT(out_ten, "DemoTen", ten_fields, "Outcome of ten triggers");
 #undef STRUCT
 
 /* On a thread of the pool. */
@@ -201,14 +200,12 @@ struct moment {
 static struct moment *
 await_moment(struct http_request *r)
 {
-    struct moment *m = http_alloc(r, sizeof *m);
+    struct moment *m = http_calloc(r, sizeof *m);
 
-    if (m == NULL) {
-        http_fail_nomem(r);
+    if (m == NULL)
         return NULL;
-    }
-    *m = (struct moment){ .until_ns = il__clock_boot_ns() + PATIENCE_MS * (int64_t)IL__NS_PER_MS };
-    r->state = m;
+    m->until_ns = il__clock_boot_ns() + PATIENCE_MS * (int64_t)IL__NS_PER_MS;
+    r->state    = m;
     return m;
 }
 
@@ -220,10 +217,10 @@ look_again(struct http_request *r, http_fn *look)
 
     il_op_release(&r->op);
     if (il__clock_boot_ns() < m->until_ns)
-        http_park(r, LOOK_MS, look);
+        http_delay(r, LOOK_MS, look);
     else
         http_fail(r, 503, "DEMO_NOT_READY", demo_http_app.name, NULL,
-                  "the worker or the holder of the demo is not running at the moment; try again");
+                  "the worker or the holder of the demo is not running; try again");
 }
 
 /* What was done to which process. */
@@ -239,12 +236,12 @@ struct done {
 static const struct wire_field killed_fields[] = {
     TEXT("queue", name, "queue of the worker"),
     TEXT("job_id", id, "id of the job that it was working on"),
-    NUMBER("attempt", fence, WIRE_UINT64, "the attempt that has died"),
+    NUMBER("attempt", fence, WIRE_UINT64, "number of the attempt that was killed"),
     NUMBER("pid", pid, WIRE_INT64, "process id of the worker"),
     { .name   = "expires_at",
       .kind   = WIRE_TIME,
       .offset = offsetof(STRUCT, expires_ms),
-      .help   = "when its lease ends, and another worker can claim the job" },
+      .help   = "when its lease expires, and another worker can claim the job" },
     WATCH,
 };
 OBJECT(out_killed, "DemoKilled", killed_fields, "A worker that was killed");
@@ -323,7 +320,7 @@ static const struct wire_field paused_fields[] = {
     { .name   = "expires_at",
       .kind   = WIRE_TIME,
       .offset = offsetof(STRUCT, expires_ms),
-      .help   = "when its lease ends" },
+      .help   = "when its lease expires" },
     WATCH,
 };
 OBJECT(out_paused, "DemoPaused", paused_fields, "A holder that was paused");
@@ -380,15 +377,15 @@ pause_holder(struct http_request *r)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-#define BUTTON(i, id_, fn_, answer_, summary_)                                            \
-    {                                                                                     \
-        .method = "POST", .path = "/demo/" i, .permission = HTTP_MAY_operator, .id = id_, \
-        .fn = fn_, .answer = answer_, .summary = summary_                                 \
+#define BUTTON(i, id_, fn_, answer_, summary_)                                                     \
+    {                                                                                              \
+        .method = "POST", .path = "/demo/" i, .permission = HTTP_ACCESS(operator, ALL), .id = id_, \
+        .fn = fn_, .answer = answer_, .summary = summary_                                          \
     }
 const struct http_route demo_routes[DEMO_ROUTES] = {
     { .method     = "GET",
       .path       = "/demo",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, NONE),
       .id         = "demo_list",
       .fn         = list,
       .answer     = &out_button,
@@ -399,5 +396,5 @@ const struct http_route demo_routes[DEMO_ROUTES] = {
     BUTTON("kill-worker", "demo_kill_worker", kill_worker, &out_killed,
            "Kill the worker of a queue while it works on a job"),
     BUTTON("pause-holder", "demo_pause_holder", pause_holder, &out_paused,
-           "Stop the process that holds a key, until its lease has ended"),
+           "Stop the process that holds a key, until its lease has expired"),
 };

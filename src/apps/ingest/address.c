@@ -62,9 +62,9 @@ il__address_check(const char *base, il_error *reterr)
     if (n_scheme(base) == 0)
         return il__error_set(reterr, IL_INVAL, "the URL must start with http:// or https://");
     if (strlen(base) > ADDRESS_BASE_BYTES_MAX)
-        return il__error_set(reterr, IL_INVAL, "longer than %d bytes", ADDRESS_BASE_BYTES_MAX);
+        return il__error_set(reterr, IL_INVAL, "URL longer than %d bytes", ADDRESS_BASE_BYTES_MAX);
     if (slug != NULL && strstr(slug + 1, SLUG) != NULL)
-        return il__error_set(reterr, IL_INVAL, SLUG " may stand there only once");
+        return il__error_set(reterr, IL_INVAL, SLUG " may occur only once");
     (void)snprintf(plain, sizeof plain, "%.*s%s%s",
                    (int)(slug != NULL ? (size_t)(slug - base) : strlen(base)), base,
                    slug != NULL ? "x" : "", slug != NULL ? slug + strlen(SLUG) : "");
@@ -73,7 +73,7 @@ il__address_check(const char *base, il_error *reterr)
         return il__error_set(reterr, IL_INVAL, "the URL has no valid host");
     if (plain[origin + strspn(plain + origin, path_letters)] != '\0')
         return il__error_set(reterr, IL_INVAL,
-                             "a path may have letters, digits and . _ ~ - only; no query");
+                             "the path may contain only letters, digits and . _ ~ -, and no query");
     return IL_OK;
 }
 
@@ -116,7 +116,7 @@ il__address_of(const char *base, enum liverc_kind kind, const char *slug, const 
     if (kind == LIVERC_TRACKS)
         slug = "live";
     else if (slug == NULL || !il__address_is_slug(slug))
-        return il__error_set(reterr, IL_INVAL, "'%.80s' is not the name of a track",
+        return il__error_set(reterr, IL_INVAL, "'%.80s' is not a track slug",
                              slug != NULL ? slug : "");
     if (kind != LIVERC_TRACKS && kind != LIVERC_EVENTS && (id == NULL || !il__address_is_id(id)))
         return il__error_set(reterr, IL_INVAL, "'%.80s' is not the id of an event or a race",

@@ -13,14 +13,15 @@
 #define ADDRESS_SLUG_BYTES_MAX 63
 #define ADDRESS_HOST_BYTES 320 /* "host:port" and a NUL */
 
-/* A track: the label of a host name, in small letters. */
+/* A track: the label of a host name, in lower-case letters. */
 bool il__address_is_slug(const char *slug);
 /* An event or a race: 1 to LIVERC_ID_BYTES_MAX digits. */
 bool il__address_is_id(const char *id);
 
 /*
- * Check a base URL: http:// or https://, a host, perhaps a path; `{slug}` stands for the track, at
- * most once, in host or path. No user, query or fragment. IL_OK, or IL_INVAL with the reason.
+ * Check a base URL: http:// or https://, a host, optionally a path; `{slug}` is replaced by the
+ * track, at most once, in host or path. No user, query or fragment. IL_OK, or IL_INVAL with the
+ * reason.
  */
 il_status il__address_check(const char *base, il_error *reterr) MUST_USE;
 

@@ -7,7 +7,7 @@
  * is free again when the race was written. So memory does not depend on the number of races.
  */
 #include "apps/ingest/ingest_internal.h"
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 
 #define PLACES_MAX (FETCH_PERMITS_MAX + 2)
 
@@ -57,7 +57,7 @@ get(struct ahead *a, struct fetch_conn *c, size_t i)
     struct ahead_race *r = &a->places[i % a->n_places].race;
 
     *r         = (struct ahead_race){ .link = &a->links[i] };
-    bool known = !g->force && il__ingest_known_race(&g->known, r->link->id) != NULL;
+    bool known = !g->force && il__ingest_known_race(&g->known, r->link->id);
     if (il__ingestion_get(g, c, LIVERC_RACE, g->track_slug, r->link->id, known, &r->page, &r->error,
                           &r->status)) {
         if (!r->page.unchanged)

@@ -1,10 +1,10 @@
 /*
  * app.c: race results as an app of the server: open, start and close, and its tables.
  */
+#include "apps/ingest/options.h"
 #include "apps/ingest/routes_read.h"
 #include "apps/ingest/routes_run.h"
 #include "apps/ingest/serve.h"
-#include "apps/ingest/setup.h"
 #include "apps/ingest/verify.h"
 #include "base/arena.h"
 #include "base/error.h"
@@ -21,7 +21,7 @@ il__ingest_app_of(const struct http_request *r)
 static void
 app_free(struct ingest_app *app)
 {
-    il__ingest_close(app->engine);
+    il__ingest_close(app->ingest);
     il_guard_close(app->tables);
     il__tables_place_unshare(app->place);
     il__arena_free(&app->mem);
@@ -41,7 +41,7 @@ static il_status
 read_config(struct ingest_app *app, const struct http_app_config *config, il_error *reterr)
 {
     struct ingest_options *o   = &app->options;
-    il_status              st  = il__ingest_setup(config, o, reterr);
+    il_status              st  = il__ingest_options_read(config, o, reterr);
     const char *const schedule = o->schedule, *const tracks = o->tracks;
 
     if (st != IL_OK)
@@ -102,13 +102,13 @@ app_start(void *state, il_error *reterr)
     if (st == IL_OK && app->tables == NULL)
         st = il__tables_open(&il__ingest_tables, app->place, &opts, &app->tables, reterr);
     app->options.place = app->place;
-    return st == IL_OK ? il__ingest_open(&app->options, &app->engine, reterr) : st;
+    return st == IL_OK ? il__ingest_open(&app->options, &app->ingest, reterr) : st;
 }
 
 static void
 app_stop(void *state)
 {
-    il__ingest_stop(((struct ingest_app *)state)->engine);
+    il__ingest_stop(((struct ingest_app *)state)->ingest);
 }
 
 static void
@@ -125,12 +125,13 @@ app_tick(void *state, int64_t now_ns UNUSED)
 
 /* ---- the app --------------------------------------------------------------------------------- */
 
+/* Events, races, links and users are rows of tables: no prefix says which of them a key may use. */
 static const struct http_route routes[] = {
 #define R(method_, path_, permission_, id_, fn_, query_, body_, answer_, flags_, summary_, \
           example_)                                                                        \
     { .method     = method_,                                                               \
       .path       = path_,                                                                 \
-      .permission = HTTP_MAY_##permission_,                                                \
+      .permission = { HTTP_MAY_##permission_, HTTP_NAMES_ALL },                            \
       .id         = #id_,                                                                  \
       .fn         = fn_,                                                                   \
       .query      = query_,                                                                \

@@ -6,8 +6,8 @@
 
 #include "apps/ingest/liverc.h"
 #include "base/error.h"
-#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/input.h"
 
 /* A parsed page, of one of the kinds. */
 struct parsed {

@@ -7,13 +7,13 @@
 #include <stdio.h>
 
 #include "apps/app.h"
-#include "apps/ingest/reads.h"
+#include "apps/ingest/query.h"
 #include "apps/ingest/verify.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "cli/ask.h"
 #include "cli/cli.h"
-#include "cli/item.h"
+#include "cli/input.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 
 #define CSV_BYTES_MAX ((size_t)64 << 20)
@@ -65,7 +65,7 @@ request(const struct source *s, const char *method, const char *before, const ch
         il__cli_path_add(&path, id);
     il__buf_adds(&path, after);
     if (path.failed)
-        return il__error_set(reterr, IL_INVAL, "'%.80s' is too long", id);
+        return il__error_set(reterr, IL_INVAL, "id '%.80s' is too long", id);
     return il__cli_request(s->cli, method, il__buf_str(&path), body, 0, ret, reterr);
 }
 
@@ -266,34 +266,64 @@ il__cli_cmd_ingest_export(struct cli *cli)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
+/* A page of links from the store. */
+struct link_page {
+    json_t *items;
+    size_t  limit;
+    bool    more, no_memory;
+};
+
 static bool
 add_link(void *cookie, const struct ingest_link *link)
 {
-    return json_array_append_new(cookie, il__cli_item_json(&il__ingest_link_out, link)) == 0;
+    struct link_page *p = cookie;
+
+    if (json_array_size(p->items) == p->limit) {
+        p->more = true;
+        return false;
+    }
+    p->no_memory =
+        json_array_append_new(p->items, il__cli_item_json(&il__ingest_link_out, link)) != 0;
+    return !p->no_memory;
+}
+
+static il_status
+links_of_server(const struct source *s, const char *state, const char *cursor, int64_t limit,
+                json_t **ret, il_error *reterr)
+{
+    AUTO_BUF struct il__buf query = { 0 };
+
+    il__buf_init(&query, PATH_BYTES_MAX);
+    il__buf_addf(&query, "/ingestion/links?limit=%" PRId64, limit);
+    if (state != NULL)
+        il__buf_addf(&query, "&state=%s", state);
+    if (cursor != NULL)
+        il__buf_adds(&query, "&cursor=");
+    return request(s, "GET", il__buf_str(&query), cursor, "", NULL, ret, reterr);
 }
 
 /* A page of links, from the store or the server: {"items":[…],"next":…}. */
 static il_status
-list_links(const struct source *s, const char *state, int64_t limit, json_t **ret, il_error *reterr)
+list_links(const struct source *s, const char *state, const char *cursor, int64_t limit,
+           json_t **ret, il_error *reterr)
 {
-    AUTO_BUF struct il__buf query = { 0 };
+    if (s->g == NULL)
+        return links_of_server(s, state, cursor, limit, ret, reterr);
 
-    if (s->g == NULL) {
-        il__buf_init(&query, PATH_BYTES_MAX);
-        il__buf_addf(&query, "/ingestion/links?limit=%" PRId64, limit);
-        if (state != NULL)
-            il__buf_adds(&query, "&state=");
-        return request(s, "GET", il__buf_str(&query), state, "", NULL, ret, reterr);
-    }
-    json_t   *items = json_array();
-    il_status st    = items == NULL ? no_memory(reterr)
-                                    : il__ingest_links_list(s->g, s->tenant, state, NULL,
-                                                            (size_t)limit, add_link, items, reterr);
-    if (st == IL_OK && (*ret = json_pack("{s:o,s:n}", "items", items, "next")) == NULL)
+    struct link_page p = { .items = json_array(), .limit = (size_t)limit };
+    if (p.items == NULL)
         return no_memory(reterr);
-    if (st != IL_OK)
-        json_decref(items);
-    return st;
+    il_status st =
+        il__ingest_links_list(s->g, s->tenant, state, cursor, p.limit + 1, add_link, &p, reterr);
+    if (st == IL_OK && p.no_memory)
+        st = no_memory(reterr);
+    if (st != IL_OK) {
+        json_decref(p.items);
+        return st;
+    }
+    const char *next = p.more ? text(json_array_get(p.items, p.limit - 1), "id") : NULL;
+    *ret             = json_pack("{s:o,s:s?}", "items", p.items, "next", next);
+    return *ret != NULL ? IL_OK : no_memory(reterr);
 }
 
 static int
@@ -320,8 +350,12 @@ print_links(const struct cli *cli, json_t *page)
                          (long long)json_integer_value(json_object_get(link, "n_events")));
         il__cli_grid_add(&g, "%s", text(link, "rival"));
     }
+    int         status = il__cli_grid_print(&g);
+    const char *next   = json_string_value(json_object_get(page, "next"));
+    if (next != NULL)
+        il__cli_note(cli, "more items: --cursor '%s'", next);
     json_decref(page);
-    return il__cli_grid_print(&g);
+    return status;
 }
 
 static bool
@@ -368,10 +402,11 @@ il__cli_cmd_ingest_links(struct cli *cli)
     if (verb != NULL && args->n_operands != 2)
         return il__cli_usage("ingest links %s: expected the id of a link", verb);
     if (email != NULL && (verb == NULL || strcmp(verb, "confirm") != 0))
-        return il__cli_usage("ingest links: --user is for confirm");
+        return il__cli_usage("ingest links: --user is only valid with confirm");
     il_status st = source_open(&s, cli, true, &err);
     if (st == IL_OK && verb == NULL)
-        st = list_links(&s, state, CLI_OPTION(cli, ingest_links, limit)->number, &found, &err);
+        st = list_links(&s, state, CLI_OPTION(cli, ingest_links, cursor)->text,
+                        CLI_OPTION(cli, ingest_links, limit)->number, &found, &err);
     else if (st == IL_OK)
         st = set_link(&s, args->operands[1], strcmp(verb, "confirm") == 0, email, &found, &err);
     if (st != IL_OK)

@@ -7,20 +7,18 @@
 #include <unistd.h>
 
 #include "apps/ingest/cmd_ingest.h"
-#include "apps/ingest/setup.h"
+#include "apps/ingest/options.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/app_config.h"
-#include "cli/ask.h"
-#include "cli/data.h"
-#include "cli/item.h"
+#include "cli/apply.h"
+#include "cli/data_store.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 #include "cli/wrap/meta.h"
 
 #define LOOK_MS 1000  /* how long a lookup of a run waits for news */
 #define SIGNAL_MS 100 /* how soon a signal is noticed meanwhile */
-/* A run that waits for longer has lost its executor: this process takes it over. */
-#define ABANDONED_MS 10000
 
 struct session {
     struct cli           *cli;
@@ -34,7 +32,7 @@ struct session {
     struct il__data      *data;
     struct tables_place  *place;
     il_guard             *tables;
-    struct ingest        *engine;
+    struct ingest        *ingest;
     void                 *mem;
     struct cli_app_config config;
 };
@@ -87,9 +85,9 @@ was_signalled(struct session *s)
 static void
 session_release(struct session *s)
 {
-    if (s->engine != NULL)
-        il__ingest_stop(s->engine);
-    il__ingest_close(s->engine);
+    if (s->ingest != NULL)
+        il__ingest_stop(s->ingest);
+    il__ingest_close(s->ingest);
     il_guard_close(s->tables);
     il__tables_place_close(s->place);
     il__data_close(s->data);
@@ -106,9 +104,9 @@ print_note(void *cookie, const struct ingest_note *n)
     const struct session *s = cookie;
 
     if (n->type == INGEST_NOTE_SLOW)
-        il__cli_note(s->cli, "%s is running for longer than expected", n->name);
+        il__cli_note(s->cli, "ingestion of %s is taking longer than expected", n->name);
     else if (n->type == INGEST_NOTE_UNRELEASED)
-        il__cli_note(s->cli, "the lease of event %s could not be released; it will expire",
+        il__cli_note(s->cli, "cannot release the lease of event %s; it will expire",
                      n->event_id != NULL ? n->event_id : "?");
 }
 
@@ -121,7 +119,7 @@ open_here(struct session *s, il_error *reterr)
 
     il_status st = il__cli_app_config_init(&s->config, &cli->config, reterr);
     if (st == IL_OK)
-        st = il__ingest_setup(&s->config.config, &o, reterr);
+        st = il__ingest_options_read(&s->config.config, &o, reterr);
     if (st == IL_OK)
         st = il__cli_data_open(cli, CLI_DATA_MAKE, &s->data, reterr);
     if (st == IL_OK)
@@ -141,7 +139,7 @@ open_here(struct session *s, il_error *reterr)
     if (s->start.kind == INGEST_RUN_RECENT && s->start.tracks == NULL && o.tracks != NULL &&
         o.tracks[0] != '\0')
         s->start.tracks = o.tracks;
-    return st == IL_OK ? il__ingest_open(&o, &s->engine, reterr) : st;
+    return st == IL_OK ? il__ingest_open(&o, &s->ingest, reterr) : st;
 }
 
 /* By the event's own id: look up the site's. */
@@ -172,16 +170,6 @@ fail_held(const il_op *op, il_error *reterr)
     return il__error_set(reterr, IL_HELD, "%s", il__buf_str(&text));
 }
 
-/* A run whose process died before it began would wait forever on a store without a server. */
-static bool
-is_abandoned(const il_op *op)
-{
-    const il_run_info *run = op->out.n_runs > 0 ? &op->out.runs[0] : NULL;
-
-    return run != NULL && run->state == IL_RUN_PENDING && run->holder[0] == '\0' &&
-           il__clock_wall_ms() - run->created_at_ms > ABANDONED_MS;
-}
-
 static il_status
 start_here(struct session *s, char id[IL_ID_BYTES_MAX + 1], il_error *reterr)
 {
@@ -197,11 +185,12 @@ start_here(struct session *s, char id[IL_ID_BYTES_MAX + 1], il_error *reterr)
         st = il_apply(s->cli->store, &op, 1, reterr);
     if (st != IL_OK)
         return st;
-    bool ours = op.status == IL_OK || op.status == IL_QUEUED;
-    if ((ours || is_abandoned(&op)) && op.out.n_runs > 0) {
-        (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", op.out.runs[0].id);
-        work_take(il__ingest_work(s->engine), s->start.tenant, id, op.key + strlen(INGEST_PREFIX));
-    } else if (op.status == IL_HELD) {
+    const il_run_info *run;
+    bool               taken;
+    enum ingest_answer answer = il__ingest_answer(il__ingest_work(s->ingest), &op, &run, &taken);
+    if (taken) {
+        (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", run->id);
+    } else if (answer == INGEST_TRIGGER_HELD) {
         st = fail_held(&op, reterr);
     } else {
         st = il__error_set(reterr, op.status, "ingest: %s",
@@ -275,7 +264,7 @@ cancel(struct session *s, const char *id)
     (void)snprintf(why, sizeof why, "stopped by signal %d", s->signal);
     op.in.run.error = why;
     if (il_apply(s->cli->store, &op, 1, NULL) == IL_OK && op.status == IL_OK && op.out.n_runs > 0)
-        work_cancelled(il__ingest_work(s->engine), &op.out.runs[0]);
+        work_cancelled(il__ingest_work(s->ingest), &op.out.runs[0]);
     il_op_release(&op);
 }
 
@@ -307,7 +296,8 @@ follow(struct session *s, const char *id, bool ours, json_t **ret, il_error *ret
     while (st == IL_OK && !ended) {
         il_op_release(&op);
         if (was_signalled(s) && !ours)
-            return il__error_set(reterr, IL_CANCELLED, "ingest: run %s goes on elsewhere", id);
+            return il__error_set(reterr, IL_CANCELLED,
+                                 "ingest: interrupted; run %s continues on another process", id);
         if (was_signalled(s) && !cancelled)
             cancel(s, id);
         cancelled = was_signalled(s);
@@ -487,8 +477,7 @@ run(struct session *s, const char *event_id)
     s->start.type   = "cli";
     s->start.policy = s->start.wait ? IL_POLICY_QUEUE : IL_POLICY_REJECT;
     if (s->detach && !s->remote)
-        return il__cli_usage("ingest: --detach needs --server: without one, nobody else would "
-                             "execute it");
+        return il__cli_usage("ingest: --detach needs --server");
     if (!s->remote)
         signals_open(s);
     il_status st = s->remote ? IL_OK : open_here(s, &err);

@@ -1,15 +1,15 @@
 /*
  * cmd_ingest_show.c: an ingestion for `interlock runs`, `cancel` and `ingest status`. Its view is
- * built in one place (view.c): by the server, or here from store and data store. The text output is
- * printed from that JSON, wherever it came from.
+ * built in one place (run_view.c): by the server, or here from store and data store. The text
+ * output is printed from that JSON, wherever it came from.
  */
 #include "apps/ingest/cmd_ingest.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/ask.h"
-#include "cli/data.h"
+#include "cli/apply.h"
+#include "cli/data_store.h"
 #include "cli/find_id.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 #include "cli/run_kind.h"
 #include "cli/run_show.h"
@@ -201,7 +201,7 @@ il__cli_cmd_ingest_status(struct cli *cli)
             return il__cli_fail(&err);
         if (il__cli_run_show(cli, id, &status))
             return status;
-        il__cli_error("ingest status: no ingestion '%.80s'", cli->args.operands[0]);
+        il__cli_error("ingest status: no such ingestion: '%.80s'", cli->args.operands[0]);
         return il_status_exit(IL_NOT_FOUND);
     }
     op.in.list.prefix = INGEST_PREFIX;

@@ -151,8 +151,8 @@ should_stop(void *cookie)
 
 /* A stop that comes before the wait is seen by the first look, since it is asked for under the
  * mutex that il__fetch_wake() takes. */
-bool
-il__fetch_rest(struct fetch_conn *c, int64_t ms)
+static bool
+fetch_sleep(struct fetch_conn *c, int64_t ms)
 {
     int64_t until_ns = il__clock_boot_ns() + ms * IL__NS_PER_MS;
     int64_t left_ns  = ms * IL__NS_PER_MS;
@@ -235,8 +235,7 @@ send_once(struct fetch_conn *c, const struct address *at, const struct net_heade
         return st;
     }
     st = il__net_send(c->net, &r, answer, reterr);
-    IGNORE(
-        il__fetch_rest(c, o->delay_ms)); /* cut short if it is to stop: then no request follows */
+    IGNORE(fetch_sleep(c, o->delay_ms)); /* cut short if it is to stop: then no request follows */
     il__permit_release(&permit);
     return st;
 }
@@ -265,11 +264,10 @@ send_often(struct fetch_conn *c, const struct address *at, const struct net_head
     for (;;) {
         il_status st = send_once(c, at, headers, &ret->body, answer, reterr);
         ret->n_attempts++;
-        ret->status      = MAX(answer->status, 0);
         int64_t pause_ms = next_attempt(c, ret->n_attempts, st, answer);
         if (pause_ms < 0)
             return st;
-        if (!il__fetch_rest(c, pause_ms))
+        if (!fetch_sleep(c, pause_ms))
             return il__error_set(reterr, IL_CANCELLED, "asked to stop");
     }
 }
@@ -283,7 +281,7 @@ fail(struct fetched *ret, const char *text, il_error *reterr)
     (void)snprintf(why, sizeof why, "%.249s", text); /* it may be that of *reterr */
     ret->code = LIVERC_CONNECTOR_HTTP_ERROR;
     return il__error_set(reterr, IL_INVAL, "GET %.220s: %s%s", ret->address.url, why,
-                         ret->n_attempts > 1 ? ", also when tried again" : "");
+                         ret->n_attempts > 1 ? " (after retries)" : "");
 }
 
 /* Failures that are ours, not the site's. */
@@ -346,7 +344,7 @@ read_robots(struct fetch_conn *c, struct fetched *ret, il_error *reterr)
         return fail(ret, reterr->message, reterr);
     bool found = answer.status >= 200 && answer.status < 300;
     if (!found && (answer.status < 400 || answer.status >= 500 || answer.status == 429))
-        return fail(ret, "robots.txt of the host cannot be read", reterr);
+        return fail(ret, "cannot read robots.txt of the host", reterr);
     if (found &&
         !il__robots_parse(&robots, il__buf_str(&ret->body), ret->body.n_bytes, FETCH_AGENT))
         return il__error_set(reterr, IL_NOMEM, "out of memory for robots.txt");
@@ -366,7 +364,7 @@ ask_robots(struct fetch_conn *c, struct fetched *ret, il_error *reterr)
             return st;
     }
     ret->n_attempts = 0;
-    return allow ? IL_OK : fail(ret, "robots.txt does not allow this page", reterr);
+    return allow ? IL_OK : fail(ret, "disallowed by robots.txt", reterr);
 }
 
 /* ---- a page ---------------------------------------------------------------------------------- */
@@ -396,9 +394,9 @@ judge(struct fetched *ret, bool conditional, const struct net_answer *a, il_erro
     if (a->status == 200 && is_page(a->type))
         return IL_OK;
     if (a->status == 200)
-        (void)snprintf(text, sizeof text, "responded with %.100s, not with a page", a->type);
+        (void)snprintf(text, sizeof text, "expected an HTML page, got %.100s", a->type);
     else
-        (void)snprintf(text, sizeof text, "responded %ld", a->status);
+        (void)snprintf(text, sizeof text, "HTTP status %ld", a->status);
     return fail(ret, text, reterr);
 }
 

@@ -1,5 +1,5 @@
 /*
- * fetch.h: gets pages of LiveRC: politely, and never from anywhere else.
+ * fetch.h: fetches LiveRC pages: limited per host, obeying robots.txt, from no other host.
  *
  *   - Per host, over all processes on the store, only so many requests run at once: each holds a
  *     permit of the lease `liverc_host:{host}` in a tenant of our own, and keeps it for a while
@@ -60,8 +60,6 @@ il_status il__fetch_open(struct fetcher *f, const struct fetch_calls *calls,
 void      il__fetch_close(struct fetch_conn *c); /* NULL is fine */
 /* Have should_stop() asked at once. Any thread; never blocks. */
 void il__fetch_wake(struct fetch_conn *c);
-/* Sleep; false: asked to stop. */
-bool il__fetch_rest(struct fetch_conn *c, int64_t ms) MUST_USE;
 
 /* A page, by the ids in its address; see il__address_of(). */
 struct fetch_what {
@@ -78,7 +76,6 @@ struct fetched {
     char             modified[NET_MODIFIED_BYTES];
     struct address   address;
     enum liverc_code code; /* why there is no page; LIVERC_OK if for another reason */
-    long             status;
     unsigned         n_attempts;
 };
 void il__fetched_release(struct fetched *f);

@@ -71,7 +71,7 @@ il__html_parse(struct html *h, const char *body, size_t n_bytes, il_error *reter
     if (n_bytes > LIVERC_BODY_BYTES_MAX)
         return il__error_set(reterr, IL_INVAL, "the page exceeds %d bytes", LIVERC_BODY_BYTES_MAX);
     if (n_bytes > 0 && memchr(body, '\0', n_bytes) != NULL)
-        return il__error_set(reterr, IL_INVAL, "not HTML: the page has a NUL byte");
+        return il__error_set(reterr, IL_INVAL, "not HTML: the page contains a NUL byte");
     if (!il__utf8_valid(body, n_bytes)) {
         from_latin1(body, n_bytes, &h->utf8);
         if (h->utf8.failed)
@@ -130,13 +130,6 @@ il__html_next(const xmlNode *top, const xmlNode *at)
         at = next(top, at);
     while (at != NULL && at->type != XML_ELEMENT_NODE);
     return at;
-}
-
-const xmlNode *
-il__html_after(const xmlNode *top, const xmlNode *at)
-{
-    at = after(top, at);
-    return at != NULL && at->type != XML_ELEMENT_NODE ? il__html_next(top, at) : at;
 }
 
 const xmlNode *

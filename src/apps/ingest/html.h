@@ -47,10 +47,9 @@ void il__html_release(struct html *h);
 il_status il__html_scan(struct html *h, const char *text, size_t n_bytes, il_error *reterr)
     MUST_USE;
 
-/* Elements below `top` in document order, NULL at the end: the one after `at` (start with `top`),
- * or the one after everything below `at`. */
+/* Elements below `top` in document order, NULL at the end: the one after `at` (start with
+ * `top`). */
 const xmlNode *il__html_next(const xmlNode *top, const xmlNode *at);
-const xmlNode *il__html_after(const xmlNode *top, const xmlNode *at);
 const xmlNode *il__html_top(const struct html *h);
 /* The first element below `top` with this class; `name` NULL = any element. */
 const xmlNode *il__html_find(const xmlNode *top, const char *name, const char *class_name);

@@ -13,13 +13,66 @@
  * needs. On PostgreSQL the tenant `default` holds the advisory locks of the last two keys, too, for
  * workers that know nothing else.
  *
- *   engine.c    opens and closes it; the ops of triggers
- *   kind.c      which runs there are, how long they may take, schedules
- *   stages.c    an event: from its page to the last commit; ahead.c fetches the pages of its races
- *   lock.c      the leases and advisory locks of an event
- *   sync.c      the lists
- *   timeline.c  what a run shows: stages, counts, the result, the error
- *   view.c      the same, read again
+ * Runs:
+ *   ingest.c     opens and closes ingestions; the ops of triggers
+ *   options.c    the options from the configuration
+ *   work_kind.c  which runs there are, how long they may take, schedules
+ *   event_run.c  an event: from its page to the last commit
+ *   ahead.c      fetches the pages of its races ahead
+ *   lock.c       the leases and advisory locks of an event
+ *   list_run.c   the lists, and the refresh of recent events
+ *   timeline.c   records a run's stages, counts, result and error
+ *   run_view.c   rebuilds the view of a run from store and history
+ *
+ * Fetching:
+ *   fetch.c    fetches pages
+ *   address.c  their addresses
+ *   permit.c   how many requests may run at once per host
+ *   robots.c   robots.txt
+ *
+ * Pages (liverc.h): bytes in, structs out:
+ *   scan.c              checks a page before libxml2 sees it
+ *   html.c              a page as a tree
+ *   page_reader.c       what all parsers share
+ *   parse_lists.c       lists of tracks and of events; the kind of a page
+ *   parse_event.c       the page of an event
+ *   parse_entries.c     its entry list
+ *   parse_race.c        the page of a race: its head and its result table
+ *   parse_race_laps.c   driver ids and laps
+ *   parse_lap_script.c  the script that has the laps
+ *   normalise.c         texts, times, numbers and dates
+ *   session_type.c      infers the session type and the event name
+ *   match.c             decides whether a user and a driver are the same person
+ *   libraries.c         loads libxml2, utf8proc and libsodium
+ *
+ * Tables (persist.h):
+ *   stored_state.c   reads what the tables hold about an event
+ *   persist.c        transactions, and what is written of an event as a whole
+ *   persist_race.c   writes a race
+ *   persist_lists.c  writes the lists of tracks and events
+ *   rows.c           writes many rows
+ *   match_users.c    matches drivers with users
+ *   links.c          lists links, and decides about one
+ *   users.c          users
+ *   users_csv.c      reads them from CSV
+ *   query.c          reads events, races, results and laps
+ *   query_json.c     their JSON
+ *   verify.c         the invariants
+ *
+ * The server (serve.h):
+ *   app.c                the app
+ *   routes_run.c         starts, shows and cancels ingestions
+ *   routes_run_tables.c  the JSON tables of these routes
+ *   routes_read.c        events, races, results, laps
+ *   routes_links.c       users and links
+ *   log.c                log lines and metrics
+ *
+ * Commands:
+ *   cmd_ingest.c       `ingest parse`
+ *   cmd_ingest_run.c   starts ingestions
+ *   cmd_ingest_show.c  shows one
+ *   cmd_ingest_data.c  export, links, users, verify
+ *   cmd_demo_site.c    `demo-site`, with the generated site in site/
  */
 #ifndef IL_APPS_INGEST_INGEST_H
 #define IL_APPS_INGEST_INGEST_H
@@ -85,12 +138,32 @@ struct ingest_start {
 /* The RUN_START op; *mem owns what it points to. IL_OK, IL_INVAL, IL_NOMEM. */
 il_status il__ingest_start_op(const struct ingest_start *s, void **mem, il_op *op, il_error *reterr)
     MUST_USE;
+
+/* What the store has answered to a trigger. */
+enum ingest_answer {
+    INGEST_TRIGGER_STARTED, /* a new run; or the run of this trigger, which was repeated */
+    INGEST_TRIGGER_QUEUED,  /* a new run that waits in line */
+    INGEST_TRIGGER_JOINED,  /* policy join: the run that exists */
+    INGEST_TRIGGER_HELD,    /* policy reject: another run exists, or somebody else holds its key */
+    INGEST_TRIGGER_LIMITED, /* too many triggers within a minute or an hour */
+    INGEST_TRIGGER_FAILED,  /* anything else: op->status */
+};
+/*
+ * Judge an applied op of il__ingest_start_op(), and hand the run to `w`, which must be that of the
+ * engine: a new run at once, and one that exists if it has waited for 10 s without a holder. The
+ * process that was to execute it has then died, or has no room; the store lets only one execute it.
+ *
+ * *ret_run: the new run or the one that exists, within op; NULL: the op names none. *ret_taken: it
+ * was handed to `w`.
+ */
+enum ingest_answer il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run,
+                                     bool *ret_taken);
 /* Names of tracks, separated by commas? */
 bool il__ingest_are_slugs(const char *tracks);
 /* "depth" of a trigger: only laps_full. IL_OK, IL_INVAL (no such depth), IL_STATE. NULL is fine. */
 il_status il__ingest_depth_check(const char *depth, il_error *reterr) MUST_USE;
 
-/* ---- the engine ------------------------------------------------------------------------------ */
+/* ---- ingest.c -------------------------------------------------------------------------------- */
 
 /* What the owner logs and counts. Strings live until the callback returns; NULL = does not apply.
  */
@@ -119,7 +192,6 @@ struct ingest_note {
     enum ingest_stage       stage;
     enum ingest_status      status;
     int64_t                 duration_ns;
-    uint64_t                fence;
 };
 
 struct ingest_options {
@@ -157,14 +229,14 @@ extern const struct work_kind il__ingest_kind;
 struct ingest_subject *il__ingest_subject(const char *tenant, const char *name);
 void                   il__ingest_subject_drop(struct ingest_subject *s);
 
-/* ---- what a run shows: view.c ---------------------------------------------------------------- */
+/* ---- what a run shows: run_view.c ------------------------------------------------------------ */
 
 struct ingest_stage_out {
     const char *stage, *label, *status, *details;
     int64_t     started_at_ms, ended_at_ms, duration_ms;
 };
 struct ingest_run_out {
-    const char *id, *kind, *tenant, *key, *status, *stage, *stage_label, *trigger, *by;
+    const char *id, *kind, *tenant, *status, *stage, *stage_label, *trigger, *by;
     const char *event_id, *source_event_id, *track_slug;
     struct ingest_progress {
         int64_t percent, done, total; /* -1 = unknown */

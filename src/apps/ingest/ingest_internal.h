@@ -1,5 +1,5 @@
 /*
- * ingest_internal.h: shared by the files of the engine; see ingest.h.
+ * ingest_internal.h: shared by the files that execute runs; see ingest.h.
  */
 #ifndef IL_APPS_INGEST_INGEST_INTERNAL_H
 #define IL_APPS_INGEST_INGEST_INTERNAL_H
@@ -128,7 +128,7 @@ void il__ingestion_validator(struct ingestion_write *w, const struct fetched *pa
 il_status il__ingestion_wrote(struct ingestion *g, const struct ingestion_write *w, il_status st);
 void      il__ingestion_point(struct ingestion *g, const char *where);
 
-/* ---- stages.c, sync.c ------------------------------------------------------------------------ */
+/* ---- event_run.c, list_run.c ----------------------------------------------------------------- */
 
 bool il__ingestion_should_stop(void *cookie);
 /* A connection for this run, which a stop wakes; `stop` is asked with g. NULL: it has failed. */

@@ -21,7 +21,7 @@ struct ingest_user {
 };
 
 /* A user as it is stored, in *mem: the email in lower case, name and transponder normalised (""
- * stands for no transponder). il__liverc_load() has returned IL_OK. IL_OK, IL_NOMEM, or IL_INVAL,
+ * means no transponder). il__liverc_load() has returned IL_OK. IL_OK, IL_NOMEM, or IL_INVAL,
  * which says what is wrong with it. */
 il_status il__ingest_user_take(const struct ingest_user *u, void **mem, struct ingest_user *ret,
                                il_error *reterr) MUST_USE;

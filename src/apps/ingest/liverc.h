@@ -1,10 +1,10 @@
 /*
  * liverc.h: what the pages of LiveRC say. Bytes in, structs out: nothing here does I/O, keeps state
- * or knows about stores. README.md describes the pages and the rules.
+ * or knows about stores. docs/contributing/LIVERC.md describes the pages and the rules.
  *
  * Every function but il__liverc_load() wants that one to have returned IL_OK. All are thread-safe;
  * none of them blocks. Strings of the results are normalised (il__liverc_normalise()) unless they
- * are called raw. A time is in integer milliseconds; LIVERC_NONE stands for a number that the page
+ * are called raw. A time is in integer milliseconds; LIVERC_NONE means a number that the page
  * does not give, NULL for a text.
  */
 #ifndef IL_APPS_INGEST_LIVERC_H
@@ -206,7 +206,7 @@ il_status il__liverc_tracks(struct liverc_page *p, const struct liverc_source *s
 il_status il__liverc_detect(const struct liverc_source *s, enum liverc_kind *ret, il_error *reterr)
     MUST_USE;
 
-/* ---- single values (normalise.c, session.c) -------------------------------------------------- */
+/* ---- single values (normalise.c, session_type.c) --------------------------------------------- */
 
 /* NFKC; white space becomes single spaces, none at the ends; control and ignorable characters are
  * dropped. `text` is valid UTF-8. Replaces the content of `out`, whose maximum applies; check
@@ -268,9 +268,8 @@ double il__liverc_similarity(const char *a, const char *b);
 /* Compare names as il__liverc_match_name() gives them; transponders may be NULL or "". */
 struct liverc_likeness il__liverc_compare(const char *name_a, const char *transponder_a,
                                           const char *name_b, const char *transponder_b);
-/* The state that a link should have, from its current one, and how sure that is (1 for equal names
- * or transponders). `taken`: the driver is linked with another user. */
-enum liverc_link il__liverc_link(enum liverc_link current, bool taken,
-                                 const struct liverc_likeness *l, double *ret_score);
+/* The state of a new link (NONE, SUGGESTED or CONFIRMED), and how sure it is (1 for equal names or
+ * transponders). */
+enum liverc_link il__liverc_link(const struct liverc_likeness *l, double *ret_score);
 
 #endif

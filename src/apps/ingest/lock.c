@@ -25,7 +25,7 @@ go_on(void *cookie)
 {
     struct ingestion *g = cookie;
 
-    work_run_sign(g->run);
+    work_run_alive(g->run);
     il__ingestion_point(g, "statement");
     return !il__ingestion_should_stop(g);
 }
@@ -184,8 +184,8 @@ on_lost(void *cookie, il_lease *lease UNUSED, const char *why)
     struct ingestion *g = cookie;
     char              text[300];
 
-    (void)snprintf(text, sizeof text, "%s: the event's lease was lost: %.200s",
-                   il_status_name(IL_LOST), why != NULL ? why : "it has expired");
+    (void)snprintf(text, sizeof text, "%s: lost the event's lease: %.200s", il_status_name(IL_LOST),
+                   why != NULL ? why : "it has expired");
     work_run_fail(g->run, false, text);
 }
 
@@ -233,7 +233,6 @@ note_lease(struct ingestion *g, enum ingest_note_type type, const char *text)
                                            .event_id = g->event_id[0] != '\0' ? g->event_id : NULL,
                                            .text     = text,
                                            .stage    = g->stage,
-                                           .fence    = il_lease_fence(g->lease),
                                            .duration_ns = il__clock_boot_ns() - g->lease_ns });
 }
 
@@ -301,7 +300,7 @@ lock_key(struct ingestion *g, const char *key, unsigned tries)
         if (!said)
             work_run_say(g->run, "waiting for %s: %s", key, err.message);
         said = true;
-        work_run_sign(g->run); /* waiting for another ingestion is no stall */
+        work_run_alive(g->run); /* waiting for another ingestion is no stall */
         if (!rest(g, AGAIN_MS))
             return false;
     }

@@ -1,6 +1,6 @@
 /*
- * match.c: are a user and a driver the same person? Names are compared in a form that does not
- * depend on case, punctuation and the order of first and last name.
+ * match.c: decides whether a user and a driver are the same person. Names are compared in a form
+ * that does not depend on case, punctuation and the order of first and last name.
  */
 #include <ctype.h>
 
@@ -198,20 +198,13 @@ il__liverc_compare(const char *name_a, const char *transponder_a, const char *na
 }
 
 enum liverc_link
-il__liverc_link(enum liverc_link current, bool taken, const struct liverc_likeness *l,
-                double *ret_score)
+il__liverc_link(const struct liverc_likeness *l, double *ret_score)
 {
-    enum liverc_link wanted = LIVERC_LINK_NONE;
-
     *ret_score = l->same_transponder || l->same_name ? 1 : l->score;
-    if (current == LIVERC_LINK_CONFIRMED || current == LIVERC_LINK_REJECTED)
-        return current;
     if (l->same_name || l->score >= LIVERC_SCORE_CONFIRMED ||
         (l->n_transponder_events >= 2 && l->score >= LIVERC_SCORE_SUGGESTED))
-        wanted = LIVERC_LINK_CONFIRMED;
-    else if (l->same_transponder || l->score >= LIVERC_SCORE_SUGGESTED)
-        wanted = LIVERC_LINK_SUGGESTED;
-    if (wanted == LIVERC_LINK_NONE)
-        return current;
-    return taken ? LIVERC_LINK_CONFLICT : wanted;
+        return LIVERC_LINK_CONFIRMED;
+    if (l->same_transponder || l->score >= LIVERC_SCORE_SUGGESTED)
+        return LIVERC_LINK_SUGGESTED;
+    return LIVERC_LINK_NONE;
 }

@@ -51,7 +51,6 @@ struct match {
     struct pairs      by_name; /* as compared before the transaction, sorted by order_people() */
     struct pairs      pairs;   /* of this attempt */
     struct people    *into;    /* that is being read */
-    const char       *id;      /* of a row */
     size_t            i;       /* the next row to write */
     bool              no_memory;
     struct ingest_tx *t;
@@ -273,6 +272,31 @@ order_pairs(const void *a, const void *b)
     return strcmp(x->user->id, y->user->id);
 }
 
+/* The drivers for whom links of other events are evidence. */
+static il_status
+lock_drivers(struct ingest_tx *t, const struct match *m, il_error *reterr)
+{
+    static const struct app_statement lock = APP_STATEMENT(match_drivers_lock);
+    AUTO_BUF struct il__buf           json = { 0 };
+
+    if (!il__guard_tx_is_postgres(t->tx))
+        return IL_OK;
+    il__buf_init(&json, JSON_BYTES_MAX);
+    for (size_t i = 0; i < m->pairs.n; i++) {
+        if (m->pairs.items[i].transponder != NULL)
+            il__buf_addf(&json, "%s\"%s\"", json.n_bytes == 0 ? "[" : ",",
+                         m->pairs.items[i].driver->id);
+    }
+    if (json.n_bytes == 0 && !json.failed)
+        return IL_OK;
+    il__buf_addc(&json, ']');
+    if (json.failed)
+        return no_memory(reterr);
+    return il__ingest_run(
+        t, &lock, APP_VALUES(il_guard_text(t->w->tenant), il_guard_json(il__buf_str(&json))), NULL,
+        NULL, NULL, reterr);
+}
+
 /* All pairs of this event, with what each of them is worth. */
 static il_status
 find_pairs(struct ingest_tx *t, struct match *m, il_error *reterr)
@@ -291,12 +315,14 @@ find_pairs(struct ingest_tx *t, struct match *m, il_error *reterr)
     if (m->pairs.n > 0)
         qsort(m->pairs.items, m->pairs.n, sizeof *m->pairs.items, order_people);
     if (st == IL_OK)
+        st = lock_drivers(t, m, reterr);
+    if (st == IL_OK)
         st = il__ingest_run(t, &evidence, key, ARRAY_LEN(key), take_evidence, m, NULL, reterr);
     if (st == IL_OK && m->no_memory)
         st = no_memory(reterr);
     for (size_t i = 0; i < m->pairs.n && st == IL_OK; i++) {
         struct pair *p = &m->pairs.items[i];
-        p->wanted      = il__liverc_link(LIVERC_LINK_NONE, false, &p->likeness, &p->score);
+        p->wanted      = il__liverc_link(&p->likeness, &p->score);
     }
     if (st == IL_OK && m->pairs.n > 0)
         qsort(m->pairs.items, m->pairs.n, sizeof *m->pairs.items, order_pairs);
@@ -358,8 +384,7 @@ write_event_links(struct ingest_tx *t, struct match *m, il_error *reterr)
                                                 "transponder" };
     const il_guard_value     shared[] = { il_guard_text(t->w->tenant), il_guard_text(m->event_id),
                                           il_guard_int(t->now_ms) };
-    const struct ingest_counter c     = { INGEST_EVENT_DRIVER_LINKS, &count, shared, 2 };
-    struct rows                 r     = { .statement = &write,
+    struct rows              r        = { .statement = &write,
                                           .shared    = shared,
                                           .n_shared  = ARRAY_LEN(shared),
                                           .columns   = names,
@@ -370,7 +395,7 @@ write_event_links(struct ingest_tx *t, struct match *m, il_error *reterr)
     m->i = 0;
     il_status st =
         prune_event_links(t, m, &t->totals.of[INGEST_EVENT_DRIVER_LINKS].n_removed, reterr);
-    return st == IL_OK ? il__ingest_rows(t, &r, &c, reterr) : st;
+    return st == IL_OK ? il__ingest_rows(t, &r, INGEST_EVENT_DRIVER_LINKS, &count, reterr) : st;
 }
 
 /* The best match of the next driver. Another user who matches as well makes it a conflict. */
@@ -400,23 +425,21 @@ next_link(void *cookie, il_guard_value *v)
 static il_status
 write_links(struct ingest_tx *t, struct match *m, il_error *reterr)
 {
-    static const struct app_statement count   = APP_STATEMENT(link_count);
     static const struct app_statement write   = APP_STATEMENT_EACH(link_write);
     static const char *const          names[] = { "id",    "driver_id", "user_id",
                                                   "state", "rival_id",  "score_milli" };
-    const il_guard_value        shared[] = { il_guard_text(t->w->tenant), il_guard_int(t->now_ms) };
-    const struct ingest_counter c        = { INGEST_USER_DRIVER_LINKS, &count, shared, 1 };
-    struct rows                 r        = { .statement = &write,
-                                             .shared    = shared,
-                                             .n_shared  = ARRAY_LEN(shared),
-                                             .columns   = names,
-                                             .n_columns = ARRAY_LEN(names),
-                                             .next      = next_link,
-                                             .cookie    = m };
+    const il_guard_value shared[] = { il_guard_text(t->w->tenant), il_guard_int(t->now_ms) };
+    struct rows          r        = { .statement = &write,
+                                      .shared    = shared,
+                                      .n_shared  = ARRAY_LEN(shared),
+                                      .columns   = names,
+                                      .n_columns = ARRAY_LEN(names),
+                                      .next      = next_link,
+                                      .cookie    = m };
 
     m->i = 0;
     m->t = t;
-    return il__ingest_rows(t, &r, &c, reterr);
+    return il__ingest_rows(t, &r, INGEST_USER_DRIVER_LINKS, NULL, reterr);
 }
 
 static il_status

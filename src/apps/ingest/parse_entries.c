@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "apps/ingest/reader.h"
+#include "apps/ingest/page_reader.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -26,13 +26,13 @@ end_class(struct list *l)
     if (l->n_read > 0)
         l->out->n_classes++;
     if (l->n_declared != LIVERC_NONE && (size_t)l->n_declared != l->n_read)
-        il__reader_warn(l->r, "class '%.80s' has %zu entries, not %d", l->class_name, l->n_read,
-                        l->n_declared);
+        il__reader_warn(l->r, "class '%.80s' lists %zu entries, but declares %d", l->class_name,
+                        l->n_read, l->n_declared);
     l->n_declared = LIVERC_NONE;
     l->n_read     = 0;
 }
 
-/* "Entries: 14" at the end of a text; *ret_before is the length of what stands before it. */
+/* "Entries: 14" at the end of a text; *ret_before is the length of the text before it. */
 static bool
 declared(const char *text, size_t *ret_before, int32_t *ret)
 {
@@ -73,7 +73,7 @@ entry_hash(const struct liverc_entry *e)
                                      il__hash_bytes(e->car_number, strlen(e->car_number))));
 }
 
-/* Remember an entry; false if it was there already. */
+/* Remember an entry; false if it is a duplicate. */
 static bool
 is_new(struct list *l, const struct liverc_entry *e)
 {
@@ -109,7 +109,7 @@ read_entry(struct list *l, const struct html_row *row)
     l->n_read++;
     if (e.name[0] == '\0')
         return il__reader_fail(r, LIVERC_VALIDATION_ERROR,
-                               "class '%.80s': row %zu has no driver's name", l->class_name,
+                               "class '%.80s': row %zu: missing driver name", l->class_name,
                                l->n_read);
     e.upper_name = il__reader_upper(r, e.name);
     if (l->out->n_entries == LIVERC_ENTRIES_MAX)
@@ -171,7 +171,7 @@ read_list(struct list *l)
         end_class(l);
     if (st == IL_OK && l->out->n_entries == 0 && !l->r->no_memory)
         return il__reader_fail(l->r, LIVERC_VALIDATION_ERROR,
-                               "the entry list has no class with entries");
+                               "no class on the entry list has entries");
     return st;
 }
 

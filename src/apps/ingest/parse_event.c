@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "apps/ingest/reader.h"
+#include "apps/ingest/page_reader.h"
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
@@ -38,7 +38,8 @@ read_head(struct reader *r, struct liverc_event *e)
     e->name           = il__liverc_event_name(e->club, e->meet);
     const char *dates = header_text(r, "h5");
     if (e->id == NULL)
-        return il__reader_fail(r, r->format, "the event page has no id: no link to its entry list");
+        return il__reader_fail(r, r->format,
+                               "cannot find the event's id: the page has no link to an entry list");
     if (e->name[0] == '\0')
         return il__reader_fail(r, r->format, "the event page has no name (h1 or h3.page-header)");
     if (dates[0] == '\0')
@@ -253,7 +254,7 @@ read_races(struct reader *r, struct liverc_event *e)
             return st;
     }
     if (e->n_races == 0 && all.n_rows > 0)
-        il__reader_warn(r, "the event page has %zu rows, but no race", all.n_rows);
+        il__reader_warn(r, "the event page has %zu rows but no races", all.n_rows);
     return check_races(r, e);
 }
 

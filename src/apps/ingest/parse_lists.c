@@ -1,10 +1,10 @@
 /*
- * parse_lists.c: the list of all tracks, the list of a track's events, and which kind of page some
- * page is.
+ * parse_lists.c: the list of all tracks, the list of a track's events, and detects the kind of a
+ * page.
  */
 #include <strings.h>
 
-#include "apps/ingest/reader.h"
+#include "apps/ingest/page_reader.h"
 #include "base/error.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -257,6 +257,7 @@ il__liverc_detect(const struct liverc_source *s, enum liverc_kind *ret, il_error
     else if (signs.tracks)
         *ret = LIVERC_TRACKS;
     else
-        return il__error_set(reterr, IL_INVAL, "unknown kind of page; is it a page of LiveRC?");
+        return il__error_set(reterr, IL_INVAL,
+                             "cannot detect the kind of page; is it from LiveRC? Pass --page");
     return IL_OK;
 }

@@ -1,11 +1,11 @@
 /*
  * parse_race.c: the page of a race: its head and its result table. What the cells of the table look
- * like is described in README.md.
+ * like is described in docs/contributing/LIVERC.md.
  */
 #include <stdio.h>
 #include <strings.h>
 
-#include "apps/ingest/race.h"
+#include "apps/ingest/parse_race_laps.h"
 
 enum column {
 #define X(id, head) COLUMN_##id,
@@ -64,8 +64,8 @@ find_table(struct table *t)
     while (n != NULL && n->type == XML_ELEMENT_NODE && !il__html_is(n, "table"))
         n = n->parent;
     if (n == NULL || n->type != XML_ELEMENT_NODE)
-        return il__reader_fail(r, r->format,
-                               "the race page has no result table (a head with Pos and Behind)");
+        return il__reader_fail(
+            r, r->format, "no result table on the race page (expected columns Pos and Behind)");
     t->node = n;
     if (t->at[COLUMN_DRIVER] == HTML_CELLS_MAX || t->at[COLUMN_LAPS_TIME] == HTML_CELLS_MAX)
         return il__reader_fail(
@@ -284,7 +284,7 @@ read_driver(const struct table *t, const struct html_row *row, struct liverc_res
     split_number(r, out);
     if (out->name[0] == '\0')
         return il__reader_fail(r, LIVERC_VALIDATION_ERROR,
-                               "row %zu of the results has no driver's name", t->race->n_results);
+                               "row %zu of the results: missing driver name", t->race->n_results);
     out->upper_name = il__reader_upper(r, out->name);
     for (const xmlNode *n = cell; n != NULL; n = il__html_next(cell, n)) {
         const char *id = il__html_attribute(n, "data-driver-id");
@@ -311,7 +311,7 @@ read_counts(const struct table *t, const struct html_row *row, struct liverc_res
         return refuse_cell(t, COLUMN_POSITION, text);
     if (out->position < 1)
         return il__reader_fail(t->r, LIVERC_VALIDATION_ERROR,
-                               "row %zu of the results has position %d", t->race->n_results,
+                               "row %zu of the results: invalid position %d", t->race->n_results,
                                out->position);
     text           = value_of(t, row, COLUMN_QUALIFIED);
     out->qualified = LIVERC_NONE;
@@ -324,8 +324,8 @@ read_counts(const struct table *t, const struct html_row *row, struct liverc_res
         return refuse_cell(t, COLUMN_LAPS_TIME, text);
     if (out->total_ms == 0)
         return il__reader_fail(t->r, LIVERC_VALIDATION_ERROR,
-                               "row %zu of the results: %d laps in no time", t->race->n_results,
-                               out->n_laps_completed);
+                               "row %zu of the results: %d laps, but a total time of 0",
+                               t->race->n_results, out->n_laps_completed);
     return IL_OK;
 }
 

@@ -18,6 +18,7 @@
 #define PIPELINE "ingest"
 #define JSON_BYTES_MAX ((size_t)64 << 20)
 #define ITEMS_FIRST 64
+#define EVENT_KEY 2 /* shared values that name an event: tenant, id */
 
 static const char *const       sqlite_steps[] = { sql_ingest_sqlite_1 };
 static const char *const       pg_steps[]     = { sql_ingest_postgres_1 };
@@ -214,25 +215,27 @@ il__ingest_count(struct ingest_tx *t, const struct app_statement *s, const il_gu
 }
 
 il_status
-il__ingest_rows(struct ingest_tx *t, struct rows *r, const struct ingest_counter *c,
-                il_error *reterr)
+il__ingest_rows(struct ingest_tx *t, struct rows *r, enum ingest_table table,
+                const struct app_statement *count, il_error *reterr)
 {
-    struct ingest_counts *to       = &t->totals.of[c->table];
-    int64_t               n_before = 0, n_after = 0, n = 0, n_changed = 0;
+    struct ingest_counts *to       = &t->totals.of[table];
+    int64_t               n_before = 0, n_after = 0;
+    struct rows_written   w  = { 0 };
     il_status             st = IL_OK;
 
+    CHECK(count == NULL || r->n_shared >= EVENT_KEY);
     r->go_on        = t->w->go_on;
     r->go_on_cookie = t->w->cookie;
-    if (c->count != NULL)
-        st = il__ingest_count(t, c->count, c->key, c->n_key, &n_before, reterr);
+    if (count != NULL)
+        st = il__ingest_count(t, count, r->shared, EVENT_KEY, &n_before, reterr);
     if (st == IL_OK)
-        st = il__rows_write(t->tx, r, &n, &n_changed, reterr);
-    if (st == IL_OK && c->count != NULL)
-        st = il__ingest_count(t, c->count, c->key, c->n_key, &n_after, reterr);
-    int64_t n_new = c->count == NULL ? n_changed : MIN(MAX(n_after - n_before, 0), n_changed);
+        st = il__rows_write(t->tx, r, &w, reterr);
+    if (st == IL_OK && count != NULL)
+        st = il__ingest_count(t, count, r->shared, EVENT_KEY, &n_after, reterr);
+    int64_t n_new = count != NULL ? n_after - n_before : w.n_new;
     to->n_inserted += n_new;
-    to->n_updated += n_changed - n_new;
-    to->n_unchanged += n - n_changed;
+    to->n_updated += w.n_changed - n_new;
+    to->n_unchanged += w.n - w.n_changed;
     return st;
 }
 
@@ -477,7 +480,7 @@ make_event(struct ingest_tx *t, void *cookie, il_error *reterr)
             st = il__ingest_run(t, &get, key, ARRAY_LEN(key), take_source, &h, NULL, reterr);
     }
     if (st == IL_OK && !h.there)
-        st = il__error_set(reterr, IL_CORRUPT, "event %.20s was inserted and is missing",
+        st = il__error_set(reterr, IL_CORRUPT, "event %.20s is missing after its insert",
                            m->source_event_id);
     return st == IL_OK ? found_event(m, &h, reterr) : st;
 }
@@ -498,7 +501,7 @@ il__ingest_event_make(il_guard *g, const struct ingest_write *w, const char *sou
                              ": expected up to %d digits",
                              source_event_id, LIVERC_ID_BYTES_MAX);
     if (!il__ingest_is_id(track_slug, INGEST_SLUG_BYTES_MAX))
-        return il__error_set(reterr, IL_INVAL, "'%.64s' is not the slug of a track", track_slug);
+        return il__error_set(reterr, IL_INVAL, "'%.64s' is not a track slug", track_slug);
     if (event_id != NULL && !il__ingest_is_id(event_id, INGEST_EVENT_ID_BYTES_MAX))
         return il__error_set(reterr, IL_INVAL,
                              "'%.80s' is not an event id: expected 1 to %d of "
@@ -645,22 +648,21 @@ write_entries(struct ingest_tx *t, const char *event_id, const struct liverc_ent
     static const char *const          names[] = { "class_name", "upper_name", "car_number",
                                                   "name",       "match_name", "transponder" };
     struct entries                    s       = { .t = t };
-    const il_guard_value        shared[] = { il_guard_text(t->w->tenant), il_guard_text(event_id),
-                                             il_guard_int(t->now_ms) };
-    struct rows                 r        = { .statement = &write,
-                                             .shared    = shared,
-                                             .n_shared  = ARRAY_LEN(shared),
-                                             .columns   = names,
-                                             .n_columns = ARRAY_LEN(names),
-                                             .next      = next_entry,
-                                             .cookie    = &s };
-    const struct ingest_counter c        = { INGEST_EVENT_ENTRIES, &count, shared, 2 };
+    const il_guard_value shared[] = { il_guard_text(t->w->tenant), il_guard_text(event_id),
+                                      il_guard_int(t->now_ms) };
+    struct rows          r        = { .statement = &write,
+                                      .shared    = shared,
+                                      .n_shared  = ARRAY_LEN(shared),
+                                      .columns   = names,
+                                      .n_columns = ARRAY_LEN(names),
+                                      .next      = next_entry,
+                                      .cookie    = &s };
 
     if (!sort_entries(&s, l))
         return il__error_set(reterr, IL_NOMEM, "out of memory for an entry list");
     il_status st =
         prune_entries(t, event_id, &s, &t->totals.of[INGEST_EVENT_ENTRIES].n_removed, reterr);
-    return st == IL_OK ? il__ingest_rows(t, &r, &c, reterr) : st;
+    return st == IL_OK ? il__ingest_rows(t, &r, INGEST_EVENT_ENTRIES, &count, reterr) : st;
 }
 
 static il_status
@@ -672,7 +674,8 @@ write_event(struct ingest_tx *t, void *cookie, il_error *reterr)
     il_status st = il__ingest_lock_event(t, e->event_id, &head, reterr);
     if (st == IL_OK && e->event != NULL && strcmp(e->event->id, head.source_event_id) != 0)
         st = il__error_set(reterr, IL_INVAL,
-                           "event %.64s is %.20s of " INGEST_SOURCE "; the page is that of %.20s",
+                           "event %.64s is %.20s of " INGEST_SOURCE
+                           ", but the page is that of %.20s",
                            e->event_id, head.source_event_id, e->event->id);
     if (st == IL_OK && e->event != NULL)
         st = update_event(t, e->event_id, head.slug, e->event, reterr);
@@ -716,7 +719,7 @@ require_all(struct ingest_tx *t, const struct finish *f, il_error *reterr)
     char                              id[LIVERC_ID_BYTES_MAX + 1] = "";
 
     if (f->event->n_races == 0)
-        return il__error_set(reterr, IL_STATE, "event %.64s has no races: it cannot become %s",
+        return il__error_set(reterr, IL_STATE, "event %.64s cannot become %s: it has no races",
                              f->event_id, il__ingest_depths[f->to]);
     il__buf_init(&json, JSON_BYTES_MAX);
     for (size_t i = 0; i < f->event->n_races; i++) {

@@ -170,36 +170,25 @@ il_status il__ingest_events_write(il_guard *g, const struct ingest_write *w, con
 /* Reads never wait for a writer, and see only what was committed. Texts live in *mem (il__arena,
  * which starts as NULL). All: IL_OK, IL_NOT_FOUND, and those of il_guard_begin(). */
 
-struct ingest_known_race {
-    const char *source_race_id;
-    const char *id;
-    const char *digest;
-    const char *completed_at; /* as the page said when the race was written; may be "" */
-};
 /* What is known of an event before anything is fetched. */
 struct ingest_known {
-    const char               *event_id;
-    const char               *source_event_id, *track_slug;
-    enum ingest_depth         depth;
-    const char               *digest;           /* of the last finished ingestion; "" = none */
-    int64_t                   last_ingested_ms; /* 0 = never */
-    struct ingest_known_race *races;            /* sorted by source_race_id (strcmp) */
-    size_t                    n_races;
-    int64_t                   n_results, n_laps;
+    const char       *event_id;
+    const char       *source_event_id, *track_slug;
+    enum ingest_depth depth;
+    const char       *digest;           /* of the last finished ingestion; "" = none */
+    int64_t           last_ingested_ms; /* 0 = never */
+    const char      **races;            /* their source_race_id, sorted (strcmp) */
+    size_t            n_races;
+    int64_t           n_results, n_laps;
 };
 il_status il__ingest_known(il_guard *g, const char *tenant, const char *event_id, void **mem,
                            struct ingest_known *ret, il_error *reterr) MUST_USE;
 /* The same by the site's id. */
 il_status il__ingest_known_source(il_guard *g, const char *tenant, const char *source_event_id,
                                   void **mem, struct ingest_known *ret, il_error *reterr) MUST_USE;
-/* NULL: not there. */
-const struct ingest_known_race *il__ingest_known_race(const struct ingest_known *k,
-                                                      const char                *source_race_id);
+bool      il__ingest_known_race(const struct ingest_known *k, const char *source_race_id);
 /* Is there nothing new on the site? True if the event is laps_full and the digests are equal. */
 bool il__ingest_is_complete(const struct ingest_known *k, const struct liverc_event *event);
-/* Need the page of this race not be fetched, because it is in the tables and was completed at the
- * same time? A race without a completion time is always fetched. */
-bool il__ingest_is_current(const struct ingest_known *k, const struct liverc_race_link *link);
 
 /* The validators of a URL. IL_NOT_FOUND: none are known. */
 il_status il__ingest_validator_get(il_guard *g, const char *tenant, const char *url, void **mem,
@@ -207,8 +196,7 @@ il_status il__ingest_validator_get(il_guard *g, const char *tenant, const char *
 
 /* Events of a track since a day (2025-11-16; "" = all), newest first, at most `limit`. */
 struct ingest_event_ref {
-    const char       *event_id, *source_event_id, *track_slug, *name, *first_day;
-    enum ingest_depth depth;
+    const char *event_id, *source_event_id, *track_slug, *name, *first_day;
 };
 il_status il__ingest_events_since(il_guard *g, const char *tenant, const char *track_slug,
                                   const char *first_day, size_t limit, void **mem,

@@ -37,18 +37,12 @@ il_status il__ingest_count(struct ingest_tx *t, const struct app_statement *s,
                            const il_guard_value *values, size_t n_values, int64_t *ret,
                            il_error *reterr) MUST_USE;
 /*
- * Write rows and count them; r->go_on is set here. `count` returns how many rows there are, by the
- * first n_key shared values; NULL: the table was empty. Where others may add rows meanwhile
- * (drivers, tracks), new ones can be counted as updated or the reverse; the rows are right.
+ * Write rows of a table and count them; r->go_on is set here. `count`: of rows that belong to an
+ * event, which this transaction has locked: how many there are, by the first two shared values.
+ * NULL: others may write such rows meanwhile, and the statement returns 1 for each new one.
  */
-struct ingest_counter {
-    enum ingest_table           table;
-    const struct app_statement *count;
-    const il_guard_value       *key;
-    size_t                      n_key;
-};
-il_status il__ingest_rows(struct ingest_tx *t, struct rows *r, const struct ingest_counter *c,
-                          il_error *reterr) MUST_USE;
+il_status il__ingest_rows(struct ingest_tx *t, struct rows *r, enum ingest_table table,
+                          const struct app_statement *count, il_error *reterr) MUST_USE;
 
 /* Lock the row of the event and read what identifies it. Texts live in t->mem. IL_NOT_FOUND. */
 struct ingest_head {

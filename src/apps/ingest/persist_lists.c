@@ -37,7 +37,6 @@ static il_status
 write_tracks(struct ingest_tx *t, void *cookie, il_error *reterr)
 {
     static const struct app_statement write   = APP_STATEMENT_EACH(track_write);
-    static const struct app_statement count   = APP_STATEMENT(track_count);
     static const char *const          names[] = { "slug", "id", "name" };
     struct list_write                *w       = cookie;
     const il_guard_value shared[] = { il_guard_text(t->w->tenant), il_guard_text(INGEST_SOURCE),
@@ -50,11 +49,9 @@ write_tracks(struct ingest_tx *t, void *cookie, il_error *reterr)
                                       .next      = next_track,
                                       .cookie    = w };
 
-    const struct ingest_counter c = { INGEST_TRACKS, &count, shared, 2 };
-
     w->t = t;
     w->i = 0;
-    return il__ingest_rows(t, &r, &c, reterr);
+    return il__ingest_rows(t, &r, INGEST_TRACKS, NULL, reterr);
 }
 
 il_status
@@ -92,7 +89,6 @@ static il_status
 write_events(struct ingest_tx *t, void *cookie, il_error *reterr)
 {
     static const struct app_statement write = APP_STATEMENT_EACH(event_list_write);
-    static const struct app_statement count = APP_STATEMENT(event_count);
     static const char *const names[] = { "source_event_id", "id",        "name",       "first_day",
                                          "n_entries",       "n_drivers", "search_text" };
     struct list_write       *w       = cookie;
@@ -105,7 +101,6 @@ write_events(struct ingest_tx *t, void *cookie, il_error *reterr)
         return st;
     const il_guard_value shared[] = { il_guard_text(t->w->tenant), il_guard_text(INGEST_SOURCE),
                                       il_guard_int(t->now_ms), il_guard_text(track) };
-    const il_guard_value key[]    = { shared[0], shared[3] };
     struct rows          r        = { .statement = &write,
                                       .shared    = shared,
                                       .n_shared  = ARRAY_LEN(shared),
@@ -113,8 +108,7 @@ write_events(struct ingest_tx *t, void *cookie, il_error *reterr)
                                       .n_columns = ARRAY_LEN(names),
                                       .next      = next_event,
                                       .cookie    = w };
-    const struct ingest_counter c = { INGEST_EVENTS, &count, key, ARRAY_LEN(key) };
-    return il__ingest_rows(t, &r, &c, reterr);
+    return il__ingest_rows(t, &r, INGEST_EVENTS, NULL, reterr);
 }
 
 il_status
@@ -124,6 +118,6 @@ il__ingest_events_write(il_guard *g, const struct ingest_write *w, const char *t
     struct list_write l = { .events = events, .slug = track_slug };
 
     if (!il__ingest_is_id(track_slug, INGEST_SLUG_BYTES_MAX))
-        return il__error_set(reterr, IL_INVAL, "'%.64s' is not the slug of a track", track_slug);
+        return il__error_set(reterr, IL_INVAL, "'%.64s' is not a track slug", track_slug);
     return il__ingest_transact(g, w, "events_write", write_events, &l, reterr);
 }

@@ -237,19 +237,19 @@ write_drivers(struct race_write *w, il_error *reterr)
                                                    .n_columns = ARRAY_LEN(names),
                                                    .next      = next_driver,
                                                    .cookie    = w };
-    int64_t                           n = 0, n_changed = 0;
+    struct rows_written               done     = { 0 };
+    bool                              writes   = false;
 
     il_status st = get_drivers(w, reterr);
-    for (size_t i = 0; i < w->race->n_results && st == IL_OK; i++) {
-        c->n_inserted += w->racers[i].driver_id == NULL;
-        c->n_updated += w->racers[i].driver_id != NULL && w->racers[i].renamed;
-    }
-    c->n_unchanged = (int64_t)w->race->n_results - c->n_inserted - c->n_updated;
-    if (st != IL_OK || c->n_inserted + c->n_updated == 0)
-        return st;
+    for (size_t i = 0; i < w->race->n_results; i++)
+        writes |= w->racers[i].driver_id == NULL || w->racers[i].renamed;
     w->i = 0;
-    st   = il__rows_write(w->t->tx, &r, &n, &n_changed, reterr);
-    return st == IL_OK ? get_drivers(w, reterr) : st;
+    if (st == IL_OK && writes)
+        st = il__rows_write(w->t->tx, &r, &done, reterr);
+    c->n_inserted  = done.n_new;
+    c->n_updated   = done.n_changed - done.n_new;
+    c->n_unchanged = (int64_t)w->race->n_results - done.n_changed;
+    return st == IL_OK && writes ? get_drivers(w, reterr) : st;
 }
 
 /* ---- ids of results -------------------------------------------------------------------------- */
@@ -463,16 +463,16 @@ write_part(struct race_write *w, const struct part *p, int64_t n_before, il_erro
                                        .next      = p->next,
                                        .cookie    = w };
     struct ingest_counts *c        = &w->t->totals.of[p->table];
-    int64_t               n_page = 0, n = 0;
+    struct rows_written   done     = { 0 };
 
     w->i = w->i_lap = 0;
     r.go_on         = w->t->w->go_on;
     r.go_on_cookie  = w->t->w->cookie;
-    il_status st    = il__rows_write(w->t->tx, &r, &n_page, &n, reterr);
+    il_status st    = il__rows_write(w->t->tx, &r, &done, reterr);
     /* Of the rows before, those that were not removed are still on the page. */
-    c->n_inserted  = n_page - (n_before - c->n_removed);
-    c->n_updated   = n - c->n_inserted;
-    c->n_unchanged = n_page - n;
+    c->n_inserted  = done.n - (n_before - c->n_removed);
+    c->n_updated   = done.n_changed - c->n_inserted;
+    c->n_unchanged = done.n - done.n_changed;
     return st;
 }
 
@@ -571,7 +571,7 @@ write_race(struct ingest_tx *t, void *cookie, il_error *reterr)
                            w->event_id);
     bool same = st == IL_OK && r != NULL && w->digest != NULL && strcmp(w->digest, r->digest) == 0;
 #ifdef IL_MUTANT_race_in_two_commits
-    same = false; /* its row is there already */
+    same = false; /* its row exists already */
 #endif
     if (st == IL_OK)
         st = write_race_row(w, reterr);

@@ -1,6 +1,6 @@
 /*
- * robots.c: reads robots.txt; see robots.h. Its cost is proportional to the size of the file, and
- * that of a question to the number of rules times the length of pattern and path.
+ * robots.c: reads robots.txt; see robots.h. Parsing costs O(file size); a query costs O(rules ×
+ * length of pattern and path).
  */
 #include "apps/ingest/robots.h"
 

@@ -22,7 +22,7 @@ struct robots {
     void               *mem;
 };
 
-/* Read the rules for `agent`, a word in small letters: those of the groups that name it, else those
+/* Read the rules for `agent`, a lower-case word: those of the groups that name it, else those
  * of the groups for "*". `text` may have any bytes. False: out of memory. */
 bool il__robots_parse(struct robots *r, const char *text, size_t n_bytes, const char *agent)
     MUST_USE;

@@ -7,7 +7,7 @@
 
 #include "apps/ingest/serve.h"
 #include "base/arena.h"
-#include "http/list.h"
+#include "http/list_stream.h"
 #include "http/server.h"
 
 /* A request on its way through the pool. */

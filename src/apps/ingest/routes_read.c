@@ -7,7 +7,7 @@
 #include "apps/ingest/verify.h"
 #include "base/error.h"
 #include "http/admin.h"
-#include "http/list.h"
+#include "http/list_stream.h"
 #include "http/server.h"
 
 /* A request on its way through the pool. */
@@ -39,8 +39,7 @@ il__ingest_fail(struct http_request *r, const il_error *err)
     else if (strcmp(code, il__ingest_code(IL_UNIQUE)) == 0 || err->status == IL_STATE)
         http_fail(r, 409, code, ingest_http_app.name, NULL, "%s", err->message);
     else if (is_persistence_error(err->status))
-        http_fail(r, 500, code, ingest_http_app.name, NULL,
-                  "the database could not read or store the data");
+        http_fail(r, 500, code, ingest_http_app.name, NULL, "cannot read or write the database");
     else
         http_fail_data(r, err);
 }

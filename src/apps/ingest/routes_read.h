@@ -4,7 +4,7 @@
 #ifndef IL_APPS_INGEST_ROUTES_READ_H
 #define IL_APPS_INGEST_ROUTES_READ_H
 
-#include "apps/ingest/reads.h"
+#include "apps/ingest/query.h"
 #include "http/handler.h"
 
 /* routes_read.c */

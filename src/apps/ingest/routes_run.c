@@ -1,6 +1,6 @@
 /*
  * routes_run.c: starts, shows and cancels ingestions. A trigger only leaves a run in the store; any
- * server with room executes it. None of these routes needs such room.
+ * server with room executes it. These routes work even if no server has room.
  */
 #include "apps/ingest/routes_run.h"
 
@@ -68,23 +68,28 @@ fail_limit(struct http_request *r, const il_op *op)
 static void
 started(struct http_request *r)
 {
-    const struct trigger *t   = r->state;
-    const il_op          *op  = r->ops;
-    struct ingest_app    *app = il__ingest_app_of(r);
+    const struct trigger *t  = r->state;
+    const il_op          *op = r->ops;
+    const il_run_info    *run;
+    bool                  taken;
+    enum ingest_answer    answer =
+        il__ingest_answer(il__ingest_work(il__ingest_app_of(r)->ingest), op, &run, &taken);
 
-    if ((op->status == IL_OK || op->status == IL_DUPLICATE || op->status == IL_QUEUED) &&
-        op->out.n_runs > 0) {
-        if (op->status != IL_DUPLICATE)
-            work_take(il__ingest_work(app->engine), r->caller->tenant, t->start.id,
-                      op->key + strlen(INGEST_PREFIX));
-        say(r, t, &op->out.runs[0], op->status == IL_DUPLICATE);
-    } else if (op->status == IL_HELD) {
+    switch (answer) {
+    case INGEST_TRIGGER_STARTED:
+    case INGEST_TRIGGER_QUEUED:
+    case INGEST_TRIGGER_JOINED:
+        say(r, t, run, answer == INGEST_TRIGGER_JOINED);
+        return;
+    case INGEST_TRIGGER_HELD: /* even if nobody executes it yet: all places for runs may be taken */
         fail_running(r, op);
-    } else if (op->status == IL_LIMIT &&
-               (op->out.flags & (IL_OUT_MINUTE_LIMIT | IL_OUT_HOUR_LIMIT)) != 0) {
+        return;
+    case INGEST_TRIGGER_LIMITED:
         fail_limit(r, op);
-    } else {
+        return;
+    case INGEST_TRIGGER_FAILED:
         http_fail_op(r, op, SOURCE);
+        return;
     }
 }
 
@@ -285,13 +290,10 @@ get_run(struct http_request *r, int64_t wait_ms, http_fn *then)
 static struct showing *
 begin_showing(struct http_request *r)
 {
-    struct showing *s = http_alloc(r, sizeof *s);
+    struct showing *s = http_calloc(r, sizeof *s);
 
-    if (s == NULL) {
-        http_fail_nomem(r);
+    if (s == NULL)
         return NULL;
-    }
-    *s       = (struct showing){ .status = IL_OK };
     r->state = s;
     return s;
 }
@@ -309,7 +311,7 @@ cancelled(struct http_request *r)
     const il_op *op = r->ops;
 
     if (op->status == IL_OK && op->out.n_runs > 0)
-        work_cancelled(il__ingest_work(il__ingest_app_of(r)->engine), &op->out.runs[0]);
+        work_cancelled(il__ingest_work(il__ingest_app_of(r)->ingest), &op->out.runs[0]);
     got_run(r);
 }
 

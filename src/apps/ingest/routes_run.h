@@ -12,7 +12,7 @@
 enum ingest_on_conflict {
     INGEST_ON_REJECT, /* 409 */
     INGEST_ON_JOIN,   /* 202 with that run */
-    INGEST_ON_QUEUE,  /* 202 with a place in line */
+    INGEST_ON_QUEUE,  /* 202 with a position in the queue */
 };
 
 /* The body of any trigger; a route accepts some of the fields. */

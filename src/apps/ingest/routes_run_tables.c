@@ -36,45 +36,48 @@ static const char *const on_conflicts[] = { [INGEST_ON_REJECT] = "reject",
 
 #define STRUCT struct ingest_trigger_in
 #define HOW                                                                                        \
-    BOUNDED("depth", depth, TEXT, 0, 1, 32, "laps_full, which is the default"),                    \
+    BOUNDED("depth", depth, TEXT, 0, 1, 32, "laps_full (default)"),                                \
         FLAG("force", force, "fetch and store everything, even if nothing seems to have changed"), \
     {                                                                                              \
         .name = "on_conflict", .kind = WIRE_CHOICE, .offset = offsetof(STRUCT, on_conflict),       \
         .choices = on_conflicts,                                                                   \
-        .help    = "if the event is being ingested: reject (the default) answers 409, join "       \
-                   "returns that run, queue waits in line"                                         \
+        .help    = "what to do if the event is being ingested: reject (default) returns 409, "     \
+                   "join returns that run, queue waits"                                            \
     }
 #define SLUG(flags_) \
-    BOUNDED("track_slug", track_slug, TEXT, flags_, 1, ADDRESS_SLUG_BYTES_MAX, "name of the track")
+    BOUNDED("track_slug", track_slug, TEXT, flags_, 1, ADDRESS_SLUG_BYTES_MAX, "slug of the track")
 static const struct wire_field event_in[] = { HOW };
-OBJECT(il__ingest_in_event, "IngestEvent", event_in, 0, "How to ingest the event");
+OBJECT(il__ingest_in_event, "IngestEvent", event_in, 0, "Options of the ingestion");
 static const struct wire_field source_in[] = {
     BOUNDED("source_event_id", source_event_id, TEXT, WIRE_REQUIRED, 1, LIVERC_ID_BYTES_MAX,
             "id of the event at the site"),
     SLUG(WIRE_REQUIRED),
     BOUNDED("event_id", event_id, TEXT, 0, 1, INGEST_EVENT_ID_BYTES_MAX,
-            "id of the event's row if it is new; by default a UUID"),
+            "id to store the event under if it is new; default: a UUID"),
     HOW,
 };
-OBJECT(il__ingest_in_source, "IngestSource", source_in, 0, "Which event to ingest, and how");
+OBJECT(il__ingest_in_source, "IngestSource", source_in, 0,
+       "An event, and options of its ingestion");
 static const struct wire_field sync_in[] = { HOW };
-OBJECT(il__ingest_in_sync, "IngestSync", sync_in, 0, "How to read the list");
+OBJECT(il__ingest_in_sync, "IngestSync", sync_in, 0, "Options of the request");
 static const struct wire_field events_in[] = { SLUG(WIRE_REQUIRED), HOW };
-OBJECT(il__ingest_in_events_sync, "IngestEvents", events_in, 0, "Whose events to read");
+OBJECT(il__ingest_in_events_sync, "IngestEvents", events_in, 0,
+       "A track, and options of the request");
 static const struct wire_field recent_in[] = {
-    BOUNDED("days", days, UINT32, 0, 0, INGEST_DAYS_MAX, "events of the last days; 7 by default"),
+    BOUNDED("days", days, UINT32, 0, 0, INGEST_DAYS_MAX,
+            "ingest events of this many days; default 7"),
     BOUNDED("tracks", tracks, TEXT, 0, 1, INGEST_TRACKS_TEXT_BYTES_MAX,
-            "names of tracks, separated by commas; by default all known ones"),
+            "slugs of tracks, separated by commas; default: all known tracks"),
     HOW,
 };
-OBJECT(il__ingest_in_recent, "IngestRecent", recent_in, 0, "Which events to ingest");
+OBJECT(il__ingest_in_recent, "IngestRecent", recent_in, 0, "Filter of the events to ingest");
 #undef STRUCT
 
 #define STRUCT struct ingest_cancel_in
 static const struct wire_field cancel_in[] = {
     BOUNDED("reason", reason, TEXT, 0, 1, IL_PLACE_BYTES_MAX, "reason, shown in the error"),
 };
-OBJECT(il__ingest_in_cancel, "IngestCancel", cancel_in, 0, "Why the ingestion is cancelled");
+OBJECT(il__ingest_in_cancel, "IngestCancel", cancel_in, 0, "Reason of a cancellation");
 #undef STRUCT
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -83,10 +86,11 @@ OBJECT(il__ingest_in_cancel, "IngestCancel", cancel_in, 0, "Why the ingestion is
 static const struct wire_field triggered[] = {
     F("job_id", id, TEXT, WIRE_NOT_NULL, "id of the run: see /ingestion/status/{job}"),
     F("status", status, TEXT, WIRE_NOT_NULL, "PENDING, or RUNNING if it joined a run"),
-    FLAG("joined", joined, "it was running already (on_conflict: join)"),
-    F("queue_position", position, UINT32, WIRE_NOT_NULL, "place in line; 1 is next, 0: none"),
+    FLAG("joined", joined, "whether it was already running (on_conflict: join)"),
+    F("queue_position", position, UINT32, WIRE_NOT_NULL,
+      "position in the queue; 1 is next, 0: not queued"),
     F("source_event_id", source_event_id, TEXT, 0, "id of the event at the site"),
-    F("track_slug", track_slug, TEXT, 0, "name of the track"),
+    F("track_slug", track_slug, TEXT, 0, "slug of the track"),
     F("event_id", event_id, TEXT, 0, "id of the event, if it is known yet"),
 };
 OBJECT(il__ingest_triggered_out, "IngestTriggered", triggered, WIRE_ANSWER,
@@ -96,7 +100,7 @@ OBJECT(il__ingest_triggered_out, "IngestTriggered", triggered, WIRE_ANSWER,
 #define STRUCT struct ingest_stage_out
 static const struct wire_field stage_out[] = {
     F("stage", stage, TEXT, WIRE_NOT_NULL, "name of the stage"),
-    F("label", label, TEXT, WIRE_NOT_NULL, "the same for people"),
+    F("label", label, TEXT, WIRE_NOT_NULL, "display name of the stage"),
     F("status", status, TEXT, WIRE_NOT_NULL, "RUNNING, COMPLETED, or how the run ended there"),
     F("started_at", started_at_ms, TIME, 0, "when it began"),
     F("ended_at", ended_at_ms, TIME, 0, "when it ended"),
@@ -108,11 +112,11 @@ static OBJECT(stage_object, "IngestStage", stage_out, WIRE_ANSWER, "A stage of a
 
 #define STRUCT struct ingest_progress
 static const struct wire_field progress_out[] = {
-    F("percent", percent, INT64, WIRE_NOT_NULL | WIRE_MINUS, "of the whole run"),
+    F("percent", percent, INT64, WIRE_NOT_NULL | WIRE_MINUS, "percentage of the whole run"),
     F("done", done, INT64, WIRE_NOT_NULL | WIRE_MINUS, "races (or lists) done"),
     F("total", total, INT64, WIRE_NOT_NULL | WIRE_MINUS, "races (or lists) in all"),
 };
-static OBJECT(progress_object, "IngestProgress", progress_out, WIRE_ANSWER, "How far it is");
+static OBJECT(progress_object, "IngestProgress", progress_out, WIRE_ANSWER, "Progress");
 #undef STRUCT
 
 #define STRUCT struct ingest_run_out
@@ -122,25 +126,26 @@ static const struct wire_field run_out[] = {
     F("tenant_id", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),
     F("status", status, TEXT, WIRE_NOT_NULL,
       "PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT or INTERRUPTED"),
-    FLAG("cancelling", cancelling, "it was asked to stop"),
-    F("stage", stage, TEXT, 0, "current stage; that at which it ended"),
-    F("stage_label", stage_label, TEXT, 0, "the same for people"),
+    FLAG("cancelling", cancelling, "whether it was asked to stop"),
+    F("stage", stage, TEXT, 0, "current stage, or the last one"),
+    F("stage_label", stage_label, TEXT, 0, "display name of the stage"),
     { .name   = "progress",
       .kind   = WIRE_OBJECT,
       .offset = offsetof(STRUCT, progress),
       .object = &progress_object,
-      .help   = "how far it is" },
-    F("queue_position", position, UINT32, WIRE_NOT_NULL, "place in line; 1 is next, 0: none"),
+      .help   = "progress" },
+    F("queue_position", position, UINT32, WIRE_NOT_NULL,
+      "position in the queue; 1 is next, 0: not queued"),
     F("source_event_id", source_event_id, TEXT, 0, "id of the event at the site"),
-    F("track_slug", track_slug, TEXT, 0, "name of the track"),
+    F("track_slug", track_slug, TEXT, 0, "slug of the track"),
     F("event_id", event_id, TEXT, 0, "id of the event, once it is known"),
     F("trigger_type", trigger, TEXT, 0, "api, cli, schedule or recent"),
     F("trigger_by", by, TEXT, 0, "who started it"),
-    F("created_at", created_at_ms, TIME, 0, "when it was asked for"),
+    F("created_at", created_at_ms, TIME, 0, "when it was requested"),
     F("started_at", started_at_ms, TIME, 0, "when it began"),
     F("ended_at", ended_at_ms, TIME, 0, "when it ended"),
     F("duration_ms", duration_ms, INT64, WIRE_NOT_NULL | WIRE_MINUS,
-      "how long it took, or has so far"),
+      "duration, so far if it is running"),
     { .name    = "timeline",
       .kind    = WIRE_OBJECTS,
       .offset  = offsetof(STRUCT, stages),

@@ -33,13 +33,17 @@ no_memory(il_error *reterr)
     return il__error_set(reterr, IL_NOMEM, "out of memory for rows");
 }
 
-/* How far a write has come. */
-struct progress {
-    int64_t n, n_changed;
-};
+static int
+add_new(void *cookie, const il_guard_row *row)
+{
+    struct rows_written *w = cookie;
+
+    w->n_new += row->values[0].integer;
+    return 1;
+}
 
 static il_status
-write_each(il_guard_tx *tx, const struct rows *r, struct progress *p, il_error *reterr)
+write_each(il_guard_tx *tx, const struct rows *r, struct rows_written *p, il_error *reterr)
 {
     il_guard_value values[ROWS_SHARED_MAX + ROWS_COLUMNS_MAX];
     enum rows_next more = ROWS_END;
@@ -50,7 +54,7 @@ write_each(il_guard_tx *tx, const struct rows *r, struct progress *p, il_error *
     while (st == IL_OK && (more = r->next(r->cookie, values + r->n_shared)) == ROWS_MORE) {
         if (p->n++ % GO_ON_ROWS == 0 && !may_go_on(r))
             return cancelled(reterr);
-        st = il__tables_run(tx, r->statement, values, r->n_shared + r->n_columns, NULL, NULL, &n,
+        st = il__tables_run(tx, r->statement, values, r->n_shared + r->n_columns, add_new, p, &n,
                             reterr);
         p->n_changed += n;
     }
@@ -100,7 +104,7 @@ add_row(struct il__buf *out, const struct rows *r, const il_guard_value *values)
 }
 
 static il_status
-write_many(il_guard_tx *tx, const struct rows *r, struct progress *p, il_error *reterr)
+write_many(il_guard_tx *tx, const struct rows *r, struct rows_written *p, il_error *reterr)
 {
     AUTO_BUF struct il__buf json = { 0 };
     il_guard_value          values[ROWS_SHARED_MAX + 1], row[ROWS_COLUMNS_MAX];
@@ -125,7 +129,7 @@ write_many(il_guard_tx *tx, const struct rows *r, struct progress *p, il_error *
         if (!may_go_on(r))
             return cancelled(reterr);
         values[r->n_shared] = il_guard_json(il__buf_str(&json));
-        st = il__tables_run(tx, r->statement, values, r->n_shared + 1, NULL, NULL, &n, reterr);
+        st = il__tables_run(tx, r->statement, values, r->n_shared + 1, add_new, p, &n, reterr);
         p->n += (int64_t)n_rows;
         p->n_changed += n;
     }
@@ -133,17 +137,14 @@ write_many(il_guard_tx *tx, const struct rows *r, struct progress *p, il_error *
 }
 
 il_status
-il__rows_write(il_guard_tx *tx, const struct rows *r, int64_t *ret_n, int64_t *ret_n_changed,
-               il_error *reterr)
+il__rows_write(il_guard_tx *tx, const struct rows *r, struct rows_written *ret, il_error *reterr)
 {
-    struct progress p = { 0 };
+    struct rows_written p = { 0 };
 
     CHECK(r->n_shared <= ROWS_SHARED_MAX && r->n_columns <= ROWS_COLUMNS_MAX);
     il_status st = il__guard_tx_is_postgres(tx) ? write_many(tx, r, &p, reterr)
                                                 : write_each(tx, r, &p, reterr);
-    if (st == IL_OK) {
-        *ret_n         = p.n;
-        *ret_n_changed = p.n_changed;
-    }
+    if (st == IL_OK)
+        *ret = p;
     return st;
 }

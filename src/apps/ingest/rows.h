@@ -39,9 +39,14 @@ struct rows {
     void *go_on_cookie;
 };
 
-/* Returns as il_guard_exec(). *ret_n: how many rows there were; *ret_n_changed: how many of them
- * the statement inserted or updated. */
-il_status il__rows_write(il_guard_tx *tx, const struct rows *r, int64_t *ret_n,
-                         int64_t *ret_n_changed, il_error *reterr) MUST_USE;
+/* What a write has done. */
+struct rows_written {
+    int64_t n;         /* rows there were */
+    int64_t n_changed; /* of them, inserted or updated */
+    int64_t n_new;     /* of them, inserted; 0 unless the statement returns 1 for such a row */
+};
+/* Returns as il_guard_exec(). */
+il_status il__rows_write(il_guard_tx *tx, const struct rows *r, struct rows_written *ret,
+                         il_error *reterr) MUST_USE;
 
 #endif

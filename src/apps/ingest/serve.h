@@ -17,11 +17,11 @@ struct ingest_app {
     /* from the start on: */
     struct tables_place *place;
     il_guard            *tables; /* for reads, and for writes that are no ingestion */
-    struct ingest       *engine; /* ingestions */
+    struct ingest       *ingest;
 };
 struct ingest_app *il__ingest_app_of(const struct http_request *r);
 
-/* What happens to ingestions: log lines and metrics (report.c). */
+/* What happens to ingestions: log lines and metrics (log.c). */
 extern const struct http_app_metric il__ingest_metrics[4];
 extern const struct http_app_event  il__ingest_events[10];
 void                                il__ingest_report(void *cookie, const struct ingest_note *note);

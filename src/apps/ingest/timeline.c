@@ -1,7 +1,7 @@
 /*
- * timeline.c: what a run shows while it is executed and after it: its stages with their times and
- * rows, the counts, the result, the error. Stages are steps of the history (data/history.h). The
- * stage at which a run ended has its result, or its error.
+ * timeline.c: records a run's stages, counts, result and error, while it is executed and at its
+ * end. Stages are steps of the history (data/history.h). The stage at which a run ended has its
+ * result, or its error.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "apps/ingest/ingest_sql.inc"
 
 #define NO_MEMORY "out of memory for users"
-#define TOO_LONG "a text is longer than %d bytes"
+#define TOO_LONG "a field is longer than %d bytes"
 #define GROWTH_MAX 18 /* of a text in UTF-8 under NFKC, at most */
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -44,18 +44,18 @@ static il_status
 check_user(const struct ingest_user *u, const char *transponder, il_error *reterr)
 {
     if (u->email == NULL || u->email[0] == '\0')
-        return il__error_set(reterr, IL_INVAL, "the email is missing");
+        return il__error_set(reterr, IL_INVAL, "missing email");
     if (!is_email(u->email))
         return il__error_set(reterr, IL_INVAL, "'%.100s' is not an email address", u->email);
     if (u->name == NULL || u->name[strspn(u->name, " ")] == '\0')
-        return il__error_set(reterr, IL_INVAL, "the name is missing");
+        return il__error_set(reterr, IL_INVAL, "missing name");
     if (strlen(u->name) > LIVERC_TEXT_BYTES_MAX || strlen(transponder) > LIVERC_TEXT_BYTES_MAX)
         return il__error_set(reterr, IL_INVAL, TOO_LONG, LIVERC_TEXT_BYTES_MAX);
     if (has_control(u->name) || has_control(transponder))
-        return il__error_set(reterr, IL_INVAL, "a text has control characters");
+        return il__error_set(reterr, IL_INVAL, "name or transponder contains control characters");
     if (!il__utf8_valid(u->name, strlen(u->name)) ||
         !il__utf8_valid(transponder, strlen(transponder)))
-        return il__error_set(reterr, IL_INVAL, "a text is not UTF-8");
+        return il__error_set(reterr, IL_INVAL, "name or transponder is not valid UTF-8");
     return IL_OK;
 }
 
@@ -97,7 +97,7 @@ il__ingest_user_take(const struct ingest_user *u, void **mem, struct ingest_user
     if (st == IL_OK)
         st = normalise(mem, u->name, &taken.name, reterr);
     if (st == IL_OK && taken.name[0] == '\0')
-        st = il__error_set(reterr, IL_INVAL, "the name is missing");
+        st = il__error_set(reterr, IL_INVAL, "missing name");
     if (st == IL_OK)
         st = normalise(mem, transponder, &taken.transponder, reterr);
     if (st == IL_OK && (taken.email = il__ingest_email(mem, u->email)) == NULL)
@@ -142,23 +142,21 @@ next_user(void *cookie, il_guard_value *v)
 static il_status
 write_users(struct ingest_tx *t, void *cookie, il_error *reterr)
 {
-    static const struct app_statement count = APP_STATEMENT(user_count);
     static const struct app_statement write = APP_STATEMENT_EACH(user_write);
-    static const char *const    names[]  = { "id", "email", "name", "match_name", "transponder" };
-    struct user_write          *w        = cookie;
-    const il_guard_value        shared[] = { il_guard_text(t->w->tenant), il_guard_int(t->now_ms) };
-    const struct ingest_counter c        = { INGEST_USERS, &count, shared, 1 };
-    struct rows                 r        = { .statement = &write,
-                                             .shared    = shared,
-                                             .n_shared  = ARRAY_LEN(shared),
-                                             .columns   = names,
-                                             .n_columns = ARRAY_LEN(names),
-                                             .next      = next_user,
-                                             .cookie    = w };
+    static const char *const names[]  = { "id", "email", "name", "match_name", "transponder" };
+    struct user_write       *w        = cookie;
+    const il_guard_value     shared[] = { il_guard_text(t->w->tenant), il_guard_int(t->now_ms) };
+    struct rows              r        = { .statement = &write,
+                                          .shared    = shared,
+                                          .n_shared  = ARRAY_LEN(shared),
+                                          .columns   = names,
+                                          .n_columns = ARRAY_LEN(names),
+                                          .next      = next_user,
+                                          .cookie    = w };
 
     w->t = t;
     w->i = 0;
-    return il__ingest_rows(t, &r, &c, reterr);
+    return il__ingest_rows(t, &r, INGEST_USERS, NULL, reterr);
 }
 
 /* Copies as they are stored, sorted by email. */

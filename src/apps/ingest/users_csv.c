@@ -1,9 +1,9 @@
 /*
  * users_csv.c: reads users from CSV.
  *
- * The reader is our own: libcsv counts rows, not lines, and the line is what somebody who has to
- * mend a file of thousands needs. The text of a row is collected in a buffer that grows: its size
- * is not computed before.
+ * The reader is our own: libcsv counts rows, not lines, but a user fixing a large file needs the
+ * line number. The text of a row is collected in a buffer that grows: its size is not computed
+ * before.
  */
 #include <ctype.h>
 
@@ -84,13 +84,13 @@ read_quoted(struct csv *c)
         il__buf_addc(&c->row, *c->at);
     }
     if (c->at == c->end) {
-        report(c, c->row_line, "a quote is not closed");
+        report(c, c->row_line, "unterminated quote");
         return false;
     }
     c->at++;
     skip_spaces(c);
     if (!is_field_end(c))
-        report(c, c->line, "there is text after a closing quote");
+        report(c, c->line, "unexpected text after a closing quote");
     return is_field_end(c);
 }
 

@@ -10,7 +10,7 @@
 
 const struct app_invariant il__ingest_invariants[INGEST_INVARIANTS] = {
     { .name     = "orphans",
-      .summary  = "every row has the rows that it refers to",
+      .summary  = "every reference points to an existing row",
       .severity = INVARIANT_ERROR,
       .sqlite   = sql_verify_orphans,
       .postgres = sql_verify_orphans },
@@ -83,7 +83,7 @@ verify_one(struct ingest_tx *t, const struct app_invariant *own, const struct ve
                                       .offenders   = offenders,
                                       .n_offenders = found.n_offenders });
     il__invariant_found_release(&found);
-    return more ? st : il__error_set(reterr, IL_CANCELLED, "the reader has gone");
+    return more ? st : il__error_set(reterr, IL_CANCELLED, "the client disconnected");
 }
 
 static il_status

@@ -17,7 +17,6 @@ struct snapshot {
     struct il__map    by_id;
     struct pipeline **sorted; /* by tenant, then id; a reference to each */
     size_t            n;
-    uint64_t          version;
 };
 
 struct pipeline_catalogue {
@@ -162,8 +161,8 @@ add_files(const struct catalogue_reading *how, struct catalogue_files *files,
                 loaded->n_kept += file->kept;
             } else if (!file->kept) {
                 il__catalogue_tell(
-                    how, file->path, file->pipeline->id_line, "pipeline_id", true,
-                    "'%s' is also the id of the pipeline in %s; this file is ignored",
+                    how, file->path, file->pipeline->id_line, "pipeline_id",
+                    "duplicate pipeline_id '%s', already used in %s; this file is ignored",
                     file->pipeline->id, twin->path);
                 loaded->n_bad++;
             }
@@ -215,7 +214,6 @@ read_again(struct pipeline_catalogue *c, const struct pipeline_defaults *default
         return il__error_set(reterr, IL_NOMEM, "%s: out of memory", c->dir);
     qsort(s->sorted, s->n, sizeof(struct pipeline *), by_name);
     count(old, s, loaded);
-    s->version                    = old->version + (loaded->n_changed > 0 ? 1 : 0);
     c->defaults                   = *defaults;
     struct catalogue_files before = c->files; /* released with `files` */
     c->files                      = files;
@@ -370,13 +368,4 @@ il__catalogue_tenants(struct pipeline_catalogue *c, pipeline_tenant_fn *each, vo
             break;
     }
     snapshot_give(c, s);
-}
-
-uint64_t
-il__catalogue_version(struct pipeline_catalogue *c)
-{
-    il__mutex_lock(&c->mutex);
-    uint64_t version = c->now->version;
-    il__mutex_unlock(&c->mutex);
-    return version;
 }

@@ -46,8 +46,8 @@ il_status il__catalogue_read_paths(const struct catalogue_reading *how, const ch
                                    size_t n_paths, struct catalogue_files *ret, il_error *reterr)
     MUST_USE;
 void il__catalogue_files_release(struct catalogue_files *f);
-/* Report a remark about a file or folder. */
+/* Report an error of a file or folder. */
 void il__catalogue_tell(const struct catalogue_reading *how, const char *path, size_t line,
-                        const char *field, bool is_error, const char *fmt, ...) PRINTF_LIKE(6, 7);
+                        const char *field, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
 #endif

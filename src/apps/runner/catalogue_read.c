@@ -23,9 +23,9 @@
 
 void
 il__catalogue_tell(const struct catalogue_reading *how, const char *path, size_t line,
-                   const char *field, bool is_error, const char *fmt, ...)
+                   const char *field, const char *fmt, ...)
 {
-    struct doc_remark remark = { path, line, field, NULL, is_error };
+    struct doc_remark remark = { path, line, field, NULL, true };
     char              text[1024];
     va_list           ap;
 
@@ -75,7 +75,8 @@ add_file(struct catalogue_files *f, const char *dir, const char *name, const cha
          const struct stat *st, il_error *reterr)
 {
     if (f->n == CATALOGUE_FILES_MAX)
-        return il__error_set(reterr, IL_LIMIT, "%s: more than %d files", dir, CATALOGUE_FILES_MAX);
+        return il__error_set(reterr, IL_LIMIT, "%s: too many files (maximum %d)", dir,
+                             CATALOGUE_FILES_MAX);
     if (f->n == f->capacity) {
         size_t                 capacity = f->capacity > 0 ? f->capacity * 2 : 64;
         struct catalogue_file *items    = il__realloc(f->items, capacity * sizeof *items);
@@ -103,7 +104,7 @@ walk_tenant(const struct catalogue_reading *how, const char *path, const char *t
     struct stat    st;
 
     if (dir == NULL) {
-        il__catalogue_tell(how, path, 0, "", true, "cannot read the folder: %s", strerror(errno));
+        il__catalogue_tell(how, path, 0, "", "cannot read the folder: %s", strerror(errno));
         f->n_bad++;
         return IL_OK;
     }
@@ -138,14 +139,13 @@ walk_entry(const struct catalogue_reading *how, const char *root, int fd, const 
         return walk_tenant(how, path, name, f, reterr);
     if (S_ISDIR(st.st_mode)) {
         il__catalogue_tell(
-            how, path, 0, "", true,
+            how, path, 0, "",
             "'%s' is not a tenant id (a-z, 0-9, _; at most %d); the folder is ignored", name,
             IL_TENANT_BYTES_MAX);
         f->n_bad++;
     } else if (il__reading_is_yaml(name)) {
-        il__catalogue_tell(how, path, 0, "", true,
-                           "a pipeline belongs in the folder of its tenant: %s/TENANT/%s", root,
-                           name);
+        il__catalogue_tell(how, path, 0, "",
+                           "move this pipeline into its tenant's folder: %s/TENANT/%s", root, name);
         f->n_bad++;
     }
     return IL_OK;
@@ -215,8 +215,8 @@ read_file(struct reader *r, struct catalogue_file *file)
             return;
         }
         struct doc_remark remark = { file->path, 0, "", text, true };
-        (void)snprintf(text, sizeof text, "cannot be read: %s",
-                       errno == EINVAL ? "it is not a file" : strerror(errno));
+        (void)snprintf(text, sizeof text, "cannot read the file: %s",
+                       errno == EINVAL ? "not a regular file" : strerror(errno));
         tell_one(r, &remark);
         return;
     }
@@ -422,7 +422,7 @@ add_path(const struct catalogue_reading *how, const char *path, struct catalogue
     size_t      n = f->n + f->n_bad;
 
     if (stat(path, &st) != 0) {
-        il__catalogue_tell(how, path, 0, "", true, "cannot be read: %s", strerror(errno));
+        il__catalogue_tell(how, path, 0, "", "cannot read the file: %s", strerror(errno));
         f->n_bad++;
         return IL_OK;
     }
@@ -441,8 +441,8 @@ add_path(const struct catalogue_reading *how, const char *path, struct catalogue
         il__free(dir);
     }
     if (status == IL_OK && f->n + f->n_bad == n) {
-        il__catalogue_tell(how, path, 0, "", true,
-                           "no pipelines (TENANT/NAME.yml or NAME.yml) in this folder");
+        il__catalogue_tell(how, path, 0, "",
+                           "no pipeline files (TENANT/NAME.yml or NAME.yml) in this folder");
         f->n_bad++;
     }
     return status;

@@ -6,8 +6,8 @@
 #include "apps/runner/run_view.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "cli/data.h"
-#include "cli/item.h"
+#include "cli/data_store.h"
+#include "cli/print_item.h"
 #include "cli/run_kind.h"
 
 /* ---- from JSON, for people ------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 
 static const struct pipeline_defaults defaults = { .lock_retries        = 3,
@@ -120,7 +120,7 @@ print_checked(const struct cli *cli, const struct remarks *r, const struct pipel
             print_remark(&r->items[i]);
     }
     if (!cli->quiet)
-        (void)printf("%zu pipeline%s of %zu tenant%s, %zu invalid, %zu piece%s of advice\n",
+        (void)printf("%zu pipeline%s of %zu tenant%s, %zu invalid, %zu suggestion%s\n",
                      loaded->n_pipelines, loaded->n_pipelines == 1 ? "" : "s", loaded->n_tenants,
                      loaded->n_tenants == 1 ? "" : "s", loaded->n_bad, r->n_advice,
                      r->n_advice == 1 ? "" : "s");
@@ -145,7 +145,7 @@ choose_paths(struct cli *cli, const char *const **ret, size_t *ret_n, il_error *
     if (configured == NULL || configured[0] == '\0')
         return il__error_set(
             reterr, IL_INVAL,
-            "pipelines check: no folder or files given, and `pipelines` is not configured");
+            "pipelines check: no folder or file given; pass one or configure `pipelines`");
     *ret   = &configured;
     *ret_n = 1;
     return IL_OK;

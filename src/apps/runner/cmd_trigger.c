@@ -8,13 +8,12 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "apps/runner/setup.h"
+#include "apps/runner/options.h"
 #include "base/error.h"
 #include "cli/app_config.h"
-#include "cli/ask.h"
-#include "cli/data.h"
+#include "cli/data_store.h"
 #include "cli/follow.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 #include "cli/wrap/meta.h"
 
@@ -252,7 +251,7 @@ use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_
         il_op op = { .type = IL_OP_NONE };
         (void)print(t); /* a write error is reported at the end */
         st = CLI_GIVEN(t->cli, trigger, follow) && !t->cli->json
-                 ? il__cli_follow(t->cli, t->id, true, reterr)
+                 ? il__cli_follow(t->cli, t->id, reterr)
                  : il_run_wait(t->cli->store, t->id, IL_FOREVER, &op, reterr);
         il_op_release(&op);
     }
@@ -269,9 +268,8 @@ ask_store(struct trigger *t, il_error *reterr)
     AUTO_RUNNER_SETUP struct runner_setup     setup  = { .mem = NULL };
 
     if (CLI_SETTING(cli, pipelines)->text[0] == '\0')
-        return il__error_set(
-            reterr, IL_INVAL,
-            "trigger: no pipelines folder; pass --pipelines, or a server with --server");
+        return il__error_set(reterr, IL_INVAL,
+                             "trigger: no pipelines folder; pass --pipelines DIR or --server URL");
     il_status st = il__cli_app_config_init(&config, &cli->config, reterr);
     if (st == IL_OK)
         st = runner_setup_init(&setup, &config.config, reterr);
@@ -313,14 +311,14 @@ await_end(struct trigger *t)
     bool        here    = t->here;
 
     if (CLI_GIVEN(cli, trigger, follow) && !cli->json && !here)
-        st = il__cli_follow(cli, t->id, true, &err);
+        st = il__cli_follow(cli, t->id, &err);
     if (st == IL_OK)
         st = il_run_wait(cli->store, t->id,
                          CLI_GIVEN(cli, trigger, follow) || here ? IL_FOREVER : wait_ms, &op, &err);
     if (st != IL_OK) {
         il_op_release(&op);
         if (st == IL_TIMEOUT)
-            il__cli_error("trigger: run %s has not ended yet", t->id);
+            il__cli_error("trigger: run %s did not end within --wait", t->id);
         return st == IL_TIMEOUT ? CLI_EXIT_RUN_LATE : il__cli_fail(&err);
     }
     const il_run_info *run    = &op.out.runs[0];

@@ -114,7 +114,7 @@ expand_body(struct call *c, il_error *reterr)
         return IL_OK;
     il_status st = il__pipeline_expand(&h->body, c->f->values, h->body_escape, &c->body, &err);
     if (st != IL_OK || c->body.failed)
-        return il__error_set(reterr, IL_INVAL, "the body: %s",
+        return il__error_set(reterr, IL_INVAL, "cannot expand the body: %s",
                              st != IL_OK ? err.message : "too long");
     return IL_OK;
 }
@@ -203,7 +203,7 @@ judge(const struct fetch *f, struct fetch_answer *ret)
 
     ret->success = status >= f->http->expect_from && status <= f->http->expect_to;
     if (!ret->success)
-        fail(f, ret, !later, "responded %ld", status);
+        fail(f, ret, !later, "HTTP status %ld", status);
 }
 
 void

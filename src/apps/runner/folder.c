@@ -109,9 +109,9 @@ check_owner(const char *path, il_error *reterr)
     if (lstat(path, &st) != 0)
         return il__error_set(reterr, IL_STORE, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
-        return il__error_set(
-            reterr, IL_INVAL,
-            "%s is writable by other users or not a folder; set run_dir to a private folder", path);
+        return il__error_set(reterr, IL_INVAL,
+                             "run_dir %s must be a folder of this user that others cannot write to",
+                             path);
     return IL_OK;
 }
 
@@ -154,7 +154,7 @@ check_names(const struct execution *e, il_error *reterr)
                              e->run->id);
 #endif
     if (strchr(e->run->tenant, '/') != NULL)
-        return il__error_set(reterr, IL_INVAL, "tenant '%.80s' is not usable as a folder name",
+        return il__error_set(reterr, IL_INVAL, "tenant '%.80s' cannot be used as a folder name",
                              e->run->tenant);
     return IL_OK;
 }

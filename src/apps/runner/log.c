@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 #include "base/clock.h"
 #include "http/log.h"
 
@@ -66,7 +66,7 @@ hint(struct http_server *s, const struct runner_note *n, const char *key)
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (rows[i].event == n->event)
-            http_stream_run(s, n->tenant, key, rows[i].what, n->run);
+            http_stream_run_event(s, n->tenant, key, rows[i].what, n->run);
     }
 }
 

@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 
 void
 runner_app_print(void *state, struct il__buf *out)

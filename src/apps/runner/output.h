@@ -1,6 +1,6 @@
 /*
  * output.h: the output of steps: the tail that is kept of each attempt. Lines go to the live log of
- * the run (apps/work/live.h).
+ * the run (apps/work/live_log.h).
  */
 #ifndef IL_APPS_RUNNER_OUTPUT_H
 #define IL_APPS_RUNNER_OUTPUT_H

@@ -38,7 +38,7 @@ enum pipeline_on_failure {
     PIPELINE_ALERT,    /* the same, and a warning is raised: event, metric, log */
 };
 
-/* A text in which {name} stands for a parameter. {{name}} is the text {name}; any other brace
+/* A text in which {name} is replaced by a parameter. {{name}} is the text {name}; any other brace
  * ({x y}, {"a": {}}) is left as is. Names were checked when the file was read. */
 struct pipeline_text {
     const char *text;
@@ -73,7 +73,6 @@ struct pipeline_expectation {
     const char          *column;    /* NULL = none */
     const char          *min, *max; /* decimal numbers or texts as written; NULL = unbounded */
     struct pipeline_text sql;       /* {name} is bound */
-    size_t               line;
 };
 
 /* What to run, for a command step or a command probe. */
@@ -259,7 +258,5 @@ il_status il__pipelines_check(const char *const *paths, size_t n_paths,
                               const struct pipeline_defaults *defaults, doc_remark_fn *remark,
                               void *cookie, struct pipeline_loaded *loaded, il_error *reterr)
     MUST_USE;
-/* Version of the catalogue: changes whenever a pipeline does. */
-uint64_t il__catalogue_version(struct pipeline_catalogue *c);
 
 #endif

@@ -15,8 +15,8 @@
 #define ARGV_MAX 1000
 #define JSON_BYTES_MAX 65536
 
-const char *const il__reading_command_keys[] = { "run", "shell", "env", "limits", NULL };
-const char *const il__reading_http_keys[]    = { "method", "url", "headers", "body", NULL };
+const char *const il__pipeline_read_command_keys[] = { "run", "shell", "env", "limits", NULL };
+const char *const il__pipeline_read_http_keys[]    = { "method", "url", "headers", "body", NULL };
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
@@ -62,7 +62,7 @@ read_pairs(struct reading *r, const struct doc_node *map, const char *at, const 
         return 0;
     if (node->type != DOC_MAP || node->n > PAIRS_MAX) {
         il__reading_fault(r, node->line, PLACE(at, key),
-                          "must be a mapping of at most %d names to texts", PAIRS_MAX);
+                          "must be a mapping of at most %d names to strings", PAIRS_MAX);
         return 0;
     }
     struct pipeline_pair *pairs = il__reading_alloc(r, node->n, sizeof *pairs);
@@ -73,7 +73,7 @@ read_pairs(struct reading *r, const struct doc_node *map, const char *at, const 
         struct pipeline_pair *pair  = &pairs[n];
         (void)snprintf(below, sizeof below, "%s%s%s", at, at[0] != '\0' ? "." : "", key);
         if (!name_ok(r, m, at) ||
-            !il__reading_template(r, blank ? &empty : m, PLACE(below, m->key), &pair->value))
+            !il__pipeline_read_template(r, blank ? &empty : m, PLACE(below, m->key), &pair->value))
             continue;
         pair->name = il__reading_strdup(r, m->key);
         n += pair->name != NULL;
@@ -273,7 +273,7 @@ read_argv(struct reading *r, const struct doc_node *list, const char *at,
     for (const struct doc_node *m = list->first; m != NULL && ret->argv != NULL; m = m->next) {
         char key[32];
         (void)snprintf(key, sizeof key, "run[%zu]", ret->n_argv);
-        if (!il__reading_template(r, m, PLACE(at, key), &ret->argv[ret->n_argv]))
+        if (!il__pipeline_read_template(r, m, PLACE(at, key), &ret->argv[ret->n_argv]))
             continue;
         ret->n_argv++;
     }
@@ -287,8 +287,8 @@ read_argv(struct reading *r, const struct doc_node *list, const char *at,
 }
 
 void
-il__reading_command(struct reading *r, const struct doc_node *map, const char *at,
-                    struct pipeline_command *ret)
+il__pipeline_read_command(struct reading *r, const struct doc_node *map, const char *at,
+                          struct pipeline_command *ret)
 {
     const struct doc_node *run   = il__doc_get(map, "run");
     bool                   shell = il__reading_bool(r, map, at, "shell", false);
@@ -296,8 +296,7 @@ il__reading_command(struct reading *r, const struct doc_node *map, const char *a
     ret->n_env = read_pairs(r, map, at, "env", env_name_ok, &ret->env);
     read_limits(r, map, at, &ret->limits);
     if (run == NULL) {
-        il__reading_fault(r, map->line, PLACE(at, "run"),
-                          "is missing; must be a list of arguments");
+        il__reading_fault(r, map->line, PLACE(at, "run"), "missing; must be a list of arguments");
     } else if (!shell && run->type != DOC_LIST) {
         il__reading_fault(
             r, run->line, PLACE(at, "run"),
@@ -305,7 +304,7 @@ il__reading_command(struct reading *r, const struct doc_node *map, const char *a
     } else if (!shell) {
         read_argv(r, run, at, ret);
     } else if (run->type != DOC_TEXT || run->text == NULL || run->text[0] == '\0') {
-        il__reading_fault(r, run->line, PLACE(at, "run"), "must be a text with shell: true");
+        il__reading_fault(r, run->line, PLACE(at, "run"), "must be a string if shell is true");
     } else {
         ret->script = il__reading_text(r, map, at, "run", JSON_BYTES_MAX, true);
         check_script(r, run, at);
@@ -320,10 +319,10 @@ read_url(struct reading *r, const struct doc_node *map, const char *at, struct p
     const struct doc_node *node = il__doc_get(map, "url");
 
     if (node == NULL) {
-        il__reading_fault(r, map->line, PLACE(at, "url"), "is missing");
+        il__reading_fault(r, map->line, PLACE(at, "url"), "missing");
         return;
     }
-    if (!il__reading_template(r, node, PLACE(at, "url"), &ret->url))
+    if (!il__pipeline_read_template(r, node, PLACE(at, "url"), &ret->url))
         return;
     const char *url  = ret->url.text;
     const char *host = strncmp(url, "https://", 8) == 0  ? url + 8
@@ -331,7 +330,7 @@ read_url(struct reading *r, const struct doc_node *map, const char *at, struct p
                                                          : NULL;
     if (host == NULL || host[strcspn(host, " \t\r\n")] != '\0' || strcspn(host, "/?#") == 0)
         il__reading_fault(r, node->line, PLACE(at, "url"),
-                          "must be a URL that starts with https:// or http://, without spaces");
+                          "must be an https:// or http:// URL without spaces");
     else if (memchr(host, '{', strcspn(host, "/?#")) != NULL)
         il__reading_fault(r, node->line, PLACE(at, "url"),
                           "a parameter cannot be part of the host: the caller could choose which "
@@ -450,13 +449,13 @@ read_body(struct reading *r, const struct doc_node *map, const char *at, struct 
             return;
         }
         if (json.failed) {
-            il__reading_fault(r, node->line, PLACE(at, "body"), "is longer than %d bytes",
+            il__reading_fault(r, node->line, PLACE(at, "body"), "longer than %d bytes",
                               JSON_BYTES_MAX);
             return;
         }
         text.text = il__buf_str(&json);
     }
-    if (!il__reading_template(r, &text, PLACE(at, "body"), &ret->body))
+    if (!il__pipeline_read_template(r, &text, PLACE(at, "body"), &ret->body))
         return;
     ret->body_escape = node->type == DOC_TEXT ? escape_of(ret) : PIPELINE_JSON;
     if (ret->body_escape == PIPELINE_JSON && !names_in_strings(ret->body.text))
@@ -465,8 +464,8 @@ read_body(struct reading *r, const struct doc_node *map, const char *at, struct 
 }
 
 void
-il__reading_http(struct reading *r, const struct doc_node *map, const char *at,
-                 struct pipeline_http *ret)
+il__pipeline_read_http(struct reading *r, const struct doc_node *map, const char *at,
+                       struct pipeline_http *ret)
 {
     static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", NULL };
 

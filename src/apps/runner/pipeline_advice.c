@@ -36,10 +36,9 @@ lock_timeout(struct reading *r, const struct doc_node *root)
         return;
     il__reading_advise(r, line_of(root, given > 0 ? "lock_timeout_seconds" : "timeout_minutes"),
                        PLACE("", "lock_timeout_seconds"),
-                       "%" PRId64 " is advised for a pipeline of %s, by its timeout (it is %" PRId64
-                       "%s)",
+                       "recommended: %" PRId64 " for a timeout of %s (currently %" PRId64 "%s)",
                        advised, length, given > 0 ? given : LOCK_TIMEOUT_DEFAULT_S,
-                       given > 0 ? "" : " by default");
+                       given > 0 ? "" : ", the default");
 }
 
 /* If the steps have timeouts: do the levels, one after the other, fit into the pipeline's
@@ -89,7 +88,7 @@ plain_http(struct reading *r)
             continue;
         (void)snprintf(at, sizeof at, "steps[%zu]", i);
         il__reading_advise(r, step->line, PLACE(at, "url"),
-                           "is not https: values and headers are sent unencrypted");
+                           "uses http; values and headers are sent unencrypted");
     }
 }
 
@@ -112,8 +111,8 @@ schedule(struct reading *r, const struct doc_node *root)
     }
     if (gap < p->timeout_ms)
         il__reading_advise(r, line_of(root, "schedule"), PLACE("", "schedule"),
-                           "it is scheduled every %s, but a run may take %s; on_conflict decides "
-                           "what happens to overlapping runs",
+                           "scheduled every %s, but a run may take %s; overlapping runs follow "
+                           "on_conflict",
                            il__duration_text(gap, gap_text),
                            il__duration_text(p->timeout_ms, own_text));
 }
@@ -124,10 +123,10 @@ unused(struct reading *r, const struct doc_node *root)
     if (own(r)->own_lock_retries && own(r)->p->on_conflict != IL_POLICY_REJECT)
         il__reading_advise(r, line_of(root, "lock_acquisition_retries"),
                            PLACE("", "lock_acquisition_retries"),
-                           "only used with on_conflict: reject");
+                           "has no effect unless on_conflict is reject");
     if (own(r)->p->queue_max > 0 && own(r)->p->on_conflict != IL_POLICY_QUEUE)
         il__reading_advise(r, line_of(root, "queue_max"), PLACE("", "queue_max"),
-                           "only used with on_conflict: queue");
+                           "has no effect unless on_conflict is queue");
 }
 
 void

@@ -16,16 +16,9 @@ static const struct {
     const char        *name;
     enum pipeline_kind kind;
 } kinds[] = {
-    { "row_count", PIPELINE_ROW_COUNT },
-    { "column_exists", PIPELINE_COLUMN_EXISTS },
-    { "not_null", PIPELINE_NOT_NULL },
-    { "value_between", PIPELINE_BETWEEN },
-    { "unique", PIPELINE_UNIQUE },
-    { "sql", PIPELINE_CUSTOM },
-    /* aliases */
-    { "row_count_between", PIPELINE_ROW_COUNT },
-    { "between", PIPELINE_BETWEEN },
-    { "custom_sql", PIPELINE_CUSTOM },
+    { "row_count", PIPELINE_ROW_COUNT }, { "column_exists", PIPELINE_COLUMN_EXISTS },
+    { "not_null", PIPELINE_NOT_NULL },   { "value_between", PIPELINE_BETWEEN },
+    { "unique", PIPELINE_UNIQUE },       { "sql", PIPELINE_CUSTOM },
 };
 
 static const char *
@@ -45,8 +38,7 @@ read_name(struct reading *r, const struct doc_node *map, const char *at, const c
         return NULL;
     if (strpbrk(name, "\"'`;{}\\\t\r\n") != NULL || !il__utf8_valid(name, strlen(name))) {
         il__reading_fault(r, il__doc_get(map, key)->line, PLACE(at, key),
-                          "'%.60s' is not a name: no quotes, braces or ';', and no parameters",
-                          name);
+                          "invalid name '%.60s': no quotes, braces, ';' or parameters", name);
         return NULL;
     }
     return name;
@@ -101,9 +93,9 @@ read_sql(struct reading *r, const struct doc_node *map, const char *at,
 
     if (sql == NULL)
         il__reading_fault(r, map->line, PLACE(at, "sql"),
-                          "is missing; must be a query that returns the offending rows");
+                          "missing; must be a query that returns the offending rows");
     else
-        (void)il__reading_sql(r, sql, PLACE(at, "sql"), &e->sql); /* told */
+        (void)il__pipeline_read_sql(r, sql, PLACE(at, "sql"), &e->sql); /* reports */
 }
 
 static void
@@ -115,7 +107,6 @@ read_expectation(struct reading *r, const struct doc_node *map, const char *at,
     };
     char hint[100];
 
-    e->line = map->line;
     e->kind = PIPELINE_UNKNOWN;
     if (!il__reading_keys(r, map, at, keys, NULL) && map->type != DOC_MAP)
         return;
@@ -128,7 +119,7 @@ read_expectation(struct reading *r, const struct doc_node *map, const char *at,
     }
     if (e->kind == PIPELINE_UNKNOWN)
         il__reading_advise(r, map->line, PLACE(at, "kind"),
-                           "'%.60s' is unknown and will always fail%s", e->kind_text,
+                           "unknown expectation '%.60s', which always fails%s", e->kind_text,
                            il__reading_hint(e->kind_text, kind_at, NULL, hint, sizeof hint));
     bool column = e->kind == PIPELINE_COLUMN_EXISTS || e->kind == PIPELINE_NOT_NULL ||
                   e->kind == PIPELINE_BETWEEN || e->kind == PIPELINE_UNIQUE;
@@ -142,8 +133,8 @@ read_expectation(struct reading *r, const struct doc_node *map, const char *at,
 }
 
 void
-il__reading_check(struct reading *r, const struct doc_node *map, const char *at,
-                  struct pipeline_step *step)
+il__pipeline_read_check(struct reading *r, const struct doc_node *map, const char *at,
+                        struct pipeline_step *step)
 {
     const struct doc_node *list  = il__doc_get(map, "expectations");
     bool                   table = false; /* is it required? */

@@ -47,10 +47,10 @@ name_ok(struct reading *r, const struct template_piece *piece, size_t line, stru
 }
 
 bool
-il__reading_template(struct reading *r, const struct doc_node *node, struct place where,
-                     struct pipeline_text *ret)
+il__pipeline_read_template(struct reading *r, const struct doc_node *node, struct place where,
+                           struct pipeline_text *ret)
 {
-    const char           *text = il__reading_scalar(r, node, where, "a text");
+    const char           *text = il__reading_scalar(r, node, where, "a string");
     const char           *at   = text;
     bool                  ok   = true;
     struct template_piece piece;
@@ -58,7 +58,7 @@ il__reading_template(struct reading *r, const struct doc_node *node, struct plac
     if (text == NULL)
         return false;
     if (strlen(text) > TEXT_BYTES_MAX) {
-        il__reading_fault(r, node->line, where, "is longer than %d bytes", TEXT_BYTES_MAX);
+        il__reading_fault(r, node->line, where, "longer than %d bytes", TEXT_BYTES_MAX);
         return false;
     }
     while (il__template_next(&at, &piece) != TEMPLATE_END) {
@@ -89,8 +89,8 @@ advise_quoted(struct reading *r, const struct template_piece *quoted, size_t lin
 }
 
 bool
-il__reading_sql(struct reading *r, const struct doc_node *node, struct place where,
-                struct pipeline_text *ret)
+il__pipeline_read_sql(struct reading *r, const struct doc_node *node, struct place where,
+                      struct pipeline_text *ret)
 {
     const char           *text = il__reading_scalar(r, node, where, "a statement");
     const char           *at   = text;
@@ -113,7 +113,7 @@ il__reading_sql(struct reading *r, const struct doc_node *node, struct place whe
             continue;
         ok = false;
         il__reading_fault(r, node->line, where,
-                          "%.*s: placeholders are written {name}, with the name of a parameter",
+                          "invalid placeholder %.*s; use {name} with the name of a parameter",
                           (int)piece.n_bytes, piece.text);
     }
     ret->text = il__reading_strdup(r, text);

@@ -109,7 +109,7 @@ read_default(struct reading *r, const struct doc_node *node, const char *at)
     }
     if (node->type != DOC_TEXT) {
         il__reading_fault(r, node->line, PLACE(at, ""),
-                          "must be a default value, or a mapping with default and description");
+                          "must be a default value, or a mapping with `default` and `description`");
         return NULL;
     }
     if (node->text == NULL)
@@ -180,7 +180,7 @@ read_schedule(struct reading *r, const struct doc_node *root)
         zone_at = own_zone;
     }
     if (node != NULL && node->type == DOC_MAP) {
-        (void)il__reading_keys(r, node, "schedule", keys, NULL); /* told */
+        (void)il__reading_keys(r, node, "schedule", keys, NULL); /* reports */
         const struct doc_node *inner = il__doc_get(node, "zone");
         const struct doc_node *cron  = il__doc_get(node, "cron");
         set_schedule(r, il__reading_text(r, node, "schedule", "cron", 200, true),
@@ -189,7 +189,7 @@ read_schedule(struct reading *r, const struct doc_node *root)
             il__reading_duration(r, node, "schedule", "catch_up", 0, DAY_MS, 60000);
         if (inner != NULL && own_zone != NULL)
             il__reading_fault(r, inner->key_line, PLACE("schedule", "zone"),
-                              "timezone is also set; set only one of them");
+                              "cannot be combined with timezone");
         if (inner != NULL) {
             zone    = il__reading_text(r, node, "schedule", "zone", 63, true);
             zone_at = inner;
@@ -200,10 +200,10 @@ read_schedule(struct reading *r, const struct doc_node *root)
                      PLACE("", "schedule"));
     }
     if (zone != NULL)
-        (void)il__reading_zone(r, zone, zone_at->line, where, &own(r)->p->zone); /* told */
+        (void)il__reading_zone(r, zone, zone_at->line, where, &own(r)->p->zone); /* reports */
     if (own_zone != NULL && node == NULL)
         il__reading_advise(r, own_zone->key_line, PLACE("", "timezone"),
-                           "has no effect without a schedule");
+                           "has no effect without `schedule`");
 }
 
 /* ---- lock ------------------------------------------------------------------------------------ */
@@ -249,7 +249,7 @@ read_preflight(struct reading *r, const struct doc_node *root)
         return;
     if (node->type != DOC_MAP) {
         il__reading_fault(r, node->line, PLACE("", "preflight"),
-                          "must be a mapping: type command (run) or http (url)");
+                          "must be a mapping with type command and run, or type http and url");
         return;
     }
     own(r)->p->preflight_timeout_ms =
@@ -258,13 +258,14 @@ read_preflight(struct reading *r, const struct doc_node *root)
     if (type == SIZE_MAX)
         return;
     (void)il__reading_keys(r, node, "preflight", common,
-                           type == 0 ? il__reading_command_keys : il__reading_http_keys); /* told */
+                           type == 0 ? il__pipeline_read_command_keys
+                                     : il__pipeline_read_http_keys); /* reports */
     own(r)->p->preflight = type == 0 ? PIPELINE_PROBE_COMMAND : PIPELINE_PROBE_HTTP;
     own(r)->in_probe     = true;
     if (type == 0)
-        il__reading_command(r, node, "preflight", &own(r)->p->probe_command);
+        il__pipeline_read_command(r, node, "preflight", &own(r)->p->probe_command);
     else
-        il__reading_http(r, node, "preflight", &own(r)->p->probe_http);
+        il__pipeline_read_http(r, node, "preflight", &own(r)->p->probe_http);
     own(r)->in_probe = false;
 }
 
@@ -280,7 +281,7 @@ read_root(struct reading *r, const struct doc_node *root)
         il__reading_fault(r, root->line, PLACE("", ""), "must be a mapping (pipeline_id: …)");
         return;
     }
-    (void)il__reading_keys(r, root, "", root_keys, NULL); /* told */
+    (void)il__reading_keys(r, root, "", root_keys, NULL); /* reports */
     read_id(r, root);
     p->description         = il__reading_text(r, root, "", "description", 4096, false);
     p->version             = il__reading_text(r, root, "", "version", 64, false);
@@ -296,7 +297,7 @@ read_root(struct reading *r, const struct doc_node *root)
     p->on_lost    = il__reading_hook(r, root, "", "on_lost");
     read_lock(r, root);
     read_preflight(r, root);
-    il__reading_steps(r, root);
+    il__pipeline_read_steps(r, root);
     if (r->n_errors == 0 && !r->no_memory)
         il__pipeline_advise(r, root);
 }

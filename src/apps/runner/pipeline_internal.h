@@ -1,9 +1,7 @@
 /*
- * pipeline_internal.h: shared by the files that parse a pipeline. yaml.c turns the text into a
- * tree, and reading.c has the readers of single fields; pipeline_file.c reads the file as a whole,
- * pipeline_step.c and pipeline_action.c its steps, pipeline_field.c texts with parameters;
- * pipeline_check.c parses check steps, pipeline_advice.c suggests
- * improvements; graph.c orders the steps.
+ * pipeline_internal.h: shared by the files that parse a pipeline (runner.h lists them).
+ * apps/common/yaml.c turns the text into a tree, and apps/common/reading.c has the readers of
+ * single fields.
  */
 #ifndef IL_APPS_RUNNER_PIPELINE_INTERNAL_H
 #define IL_APPS_RUNNER_PIPELINE_INTERNAL_H
@@ -30,27 +28,27 @@ own(const struct reading *r)
 /* ---- pipeline_field.c ------------------------------------------------------------------------ */
 
 /* A text with parameters, at a node; undeclared ones are reported. */
-bool il__reading_template(struct reading *r, const struct doc_node *node, struct place where,
-                          struct pipeline_text *ret);
+bool il__pipeline_read_template(struct reading *r, const struct doc_node *node, struct place where,
+                                struct pipeline_text *ret);
 /* The same for SQL. */
-bool il__reading_sql(struct reading *r, const struct doc_node *node, struct place where,
-                     struct pipeline_text *ret);
+bool il__pipeline_read_sql(struct reading *r, const struct doc_node *node, struct place where,
+                           struct pipeline_text *ret);
 
 /* ---- pipeline_step.c, pipeline_action.c ------------------------------------------------------ */
 
-void il__reading_steps(struct reading *r, const struct doc_node *root);
+void il__pipeline_read_steps(struct reading *r, const struct doc_node *root);
 /* The keys that define a command or a request, in a step or a probe. */
-extern const char *const il__reading_command_keys[], *const il__reading_http_keys[];
-void il__reading_command(struct reading *r, const struct doc_node *map, const char *at,
-                         struct pipeline_command *ret);
-void il__reading_http(struct reading *r, const struct doc_node *map, const char *at,
-                      struct pipeline_http *ret);
-void il__reading_check(struct reading *r, const struct doc_node *map, const char *at,
-                       struct pipeline_step *step);
+extern const char *const il__pipeline_read_command_keys[], *const il__pipeline_read_http_keys[];
+void il__pipeline_read_command(struct reading *r, const struct doc_node *map, const char *at,
+                               struct pipeline_command *ret);
+void il__pipeline_read_http(struct reading *r, const struct doc_node *map, const char *at,
+                            struct pipeline_http *ret);
+void il__pipeline_read_check(struct reading *r, const struct doc_node *map, const char *at,
+                             struct pipeline_step *step);
 
 /* ---- other files ----------------------------------------------------------------------------- */
 
-/* values.c: names set by the runner itself; NULL-terminated. */
+/* expand.c: names set by the runner itself; NULL-terminated. */
 const char *il__pipeline_known_name(size_t i);
 /* pipeline_advice.c */
 void il__pipeline_advise(struct reading *r, const struct doc_node *root);

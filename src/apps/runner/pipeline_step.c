@@ -23,7 +23,7 @@ static const char *const http_keys[]  = { "method", "url", "headers", "body", "e
 static const char *const check_keys[] = { "connection", "table", "expectations", NULL };
 
 static const char *const *const type_keys[PIPELINE_STEP_TYPE_COUNT] = {
-    [PIPELINE_COMMAND] = il__reading_command_keys,
+    [PIPELINE_COMMAND] = il__pipeline_read_command_keys,
     [PIPELINE_SQL]     = sql_keys,
     [PIPELINE_HTTP]    = http_keys,
     [PIPELINE_CHECK]   = check_keys,
@@ -41,7 +41,7 @@ read_sql(struct reading *r, const struct doc_node *map, const char *at, struct p
     step->connection = il__reading_id(r, map, "connection", at, PIPELINE_ID_BYTES_MAX);
     if (sql == NULL) {
         il__reading_fault(r, map->line, PLACE(at, "sql"),
-                          "is missing; must be a statement or a list of statements");
+                          "missing; must be a statement or a list of statements");
         return;
     }
     if (sql->type == DOC_LIST) {
@@ -58,7 +58,7 @@ read_sql(struct reading *r, const struct doc_node *map, const char *at, struct p
         char key[32] = "sql";
         if (sql->type == DOC_LIST)
             (void)snprintf(key, sizeof key, "sql[%zu]", i);
-        step->n_sql += il__reading_sql(r, first, PLACE(at, key), &step->sql[step->n_sql]);
+        step->n_sql += il__pipeline_read_sql(r, first, PLACE(at, key), &step->sql[step->n_sql]);
     }
 }
 
@@ -93,17 +93,17 @@ read_kind(struct reading *r, const struct doc_node *map, const char *at, struct 
 {
     switch (step->type) {
     case PIPELINE_COMMAND:
-        il__reading_command(r, map, at, &step->command);
+        il__pipeline_read_command(r, map, at, &step->command);
         break;
     case PIPELINE_SQL:
         read_sql(r, map, at, step);
         break;
     case PIPELINE_HTTP:
-        il__reading_http(r, map, at, &step->http);
+        il__pipeline_read_http(r, map, at, &step->http);
         read_expect(r, map, at, &step->http);
         break;
     case PIPELINE_CHECK:
-        il__reading_check(r, map, at, step);
+        il__pipeline_read_check(r, map, at, step);
         break;
     case PIPELINE_STEP_TYPE_COUNT:
         break;
@@ -141,7 +141,7 @@ read_step(struct reading *r, const struct doc_node *map, size_t i)
     if (type == SIZE_MAX)
         return; /* its keys are unknown */
     step->type = (enum pipeline_step_type)type;
-    (void)il__reading_keys(r, map, at, common_keys, type_keys[type]); /* told */
+    (void)il__reading_keys(r, map, at, common_keys, type_keys[type]); /* reports */
     read_kind(r, map, at, step);
 }
 
@@ -202,7 +202,7 @@ read_needs(struct reading *r, const struct doc_node *map, size_t i)
         return;
     (void)snprintf(at, sizeof at, "steps[%zu]", i);
     if (node->n > PIPELINE_STEPS_MAX) {
-        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "lists more than %d steps",
+        il__reading_fault(r, node->line, PLACE(at, "depends_on"), "must list at most %d steps",
                           PIPELINE_STEPS_MAX);
         return;
     }
@@ -235,7 +235,7 @@ refuse_same_ids(struct reading *r)
 }
 
 void
-il__reading_steps(struct reading *r, const struct doc_node *root)
+il__pipeline_read_steps(struct reading *r, const struct doc_node *root)
 {
     const struct doc_node *list = il__doc_get(root, "steps");
     struct pipeline       *p    = own(r)->p;

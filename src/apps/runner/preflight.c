@@ -131,7 +131,7 @@ static il_status
 cancelled(const struct pipeline *p, il_error *reterr)
 {
     return il__error_set(reterr, IL_CANCELLED,
-                         "pipeline %s: preflight: the server is shutting down", p->id);
+                         "pipeline %s: preflight interrupted, the server is shutting down", p->id);
 }
 
 /* Wait until the probe and all its descendants have ended and its output is read; at most until
@@ -174,8 +174,8 @@ understand(const struct probe *b, const struct pipeline *p, const struct proc_re
             return held(p, b->out, ret_id, reterr);
         if (WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 1)
             return IL_OK;
-        (void)snprintf(why, sizeof why, "the command ended with %s %d%s%.*s",
-                       WIFEXITED(end->wait_status) ? "status" : "signal",
+        (void)snprintf(why, sizeof why, "the command %s %d%s%.*s",
+                       WIFEXITED(end->wait_status) ? "exited with status" : "was killed by signal",
                        WIFEXITED(end->wait_status) ? WEXITSTATUS(end->wait_status)
                                                    : WTERMSIG(end->wait_status),
                        b->n_err > 0 ? ": " : "", (int)MIN(strcspn(b->err, "\r\n"), 200), b->err);
@@ -281,7 +281,7 @@ ask_http(struct runner *r, const struct pipeline *p, const struct pipeline_value
     if (answer.status == 200)
         return understand_answer(p, &body, ret_id, reterr);
     if (answer.error[0] == '\0')
-        (void)snprintf(answer.error, sizeof answer.error, "%s: responded %ld", answer.url,
+        (void)snprintf(answer.error, sizeof answer.error, "%s: HTTP status %ld", answer.url,
                        answer.status);
     return unknown(p, reterr, answer.error);
 }

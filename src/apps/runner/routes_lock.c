@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 
 #define LOCKS_DEFAULT 100
 #define SHARE_BYTES 24
@@ -144,13 +144,10 @@ void
 runner_http_pipeline_locks(struct http_request *r)
 {
     struct runner_page_in in = { .limit = 0 };
-    struct locks_work    *w  = http_alloc(r, sizeof *w);
+    struct locks_work    *w  = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w = (struct locks_work){ .n = 0 };
     if (!http_take_query(r, &in))
         return;
     w->list         = (il_op){ .type    = IL_OP_LIST,

@@ -1,7 +1,7 @@
 /*
  * routes_pipeline.c: GET /pipelines: the configured pipelines with their last and next runs.
  */
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 #include "base/clock.h"
 #include "core/limits.h"
 #include "http/scope.h"
@@ -84,13 +84,10 @@ ask_runs(struct http_request *r, size_t n, http_fn *then)
 static struct list_work *
 new_work(struct http_request *r)
 {
-    struct list_work *w = http_alloc(r, sizeof *w);
+    struct list_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return NULL;
-    }
-    *w              = (struct list_work){ .n = 0 };
     r->ended        = end_list;
     r->ended_cookie = w;
     return w;
@@ -137,7 +134,7 @@ gather(struct http_request *r, struct list_work *w)
             return;
         after = il__arena_strdup(&r->mem, w->items[end - 1]->id);
         for (size_t i = w->n; i < end; i++) {
-            if (http_scope_has(r->caller, w->items[i]->key))
+            if (http_scope_sees(r, w->items[i]->key))
                 w->items[w->n++] = w->items[i];
             else
                 il__pipeline_unref(w->items[i]);

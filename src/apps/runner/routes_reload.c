@@ -2,7 +2,7 @@
  * routes_reload.c: reloads the pipeline files on POST /pipelines/reload and on SIGHUP. A thread
  * of the server's pool does the work, one reload at a time.
  */
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 #include "base/error.h"
 #include "http/admin.h"
 #include "http/audit.h"

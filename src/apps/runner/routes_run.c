@@ -1,7 +1,7 @@
 /*
  * routes_run.c: routes about pipeline runs: show, list, cancel, output of a step.
  */
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 #include "http/admin.h"
 #include "http/server.h"
 
@@ -92,13 +92,10 @@ got_run(struct http_request *r)
 void
 runner_http_pipeline_run_get(struct http_request *r)
 {
-    struct get_work *w = http_alloc(r, sizeof *w);
+    struct get_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w              = (struct get_work){ .status = IL_OK };
     r->ended        = end_get;
     r->ended_cookie = w;
     if (http_take_query(r, &w->in))
@@ -207,13 +204,10 @@ found_for_cancel(struct http_request *r)
 void
 runner_http_pipeline_run_cancel(struct http_request *r)
 {
-    struct runner_cancel_in *in = http_alloc(r, sizeof *in);
+    struct runner_cancel_in *in = http_calloc(r, sizeof *in);
 
-    if (in == NULL) {
-        http_fail_nomem(r);
+    if (in == NULL)
         return;
-    }
-    *in = (struct runner_cancel_in){ .reason = NULL };
     if (!http_take_body(r, in))
         return;
     r->state = in;
@@ -262,13 +256,10 @@ found_for_output(struct http_request *r)
 void
 runner_http_pipeline_step_output(struct http_request *r)
 {
-    struct output_work *w = http_alloc(r, sizeof *w);
+    struct output_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
+    if (w == NULL)
         return;
-    }
-    *w = (struct output_work){ .status = IL_OK };
     if (!http_take_query(r, &w->in))
         return;
     r->state = w;

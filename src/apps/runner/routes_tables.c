@@ -2,7 +2,7 @@
  * routes_tables.c: JSON tables of the runner's request and response bodies, used for parsing,
  * printing and /openapi.json.
  */
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 
 #define F(text, member, kind_, flags_, help_)                                                    \
     {                                                                                            \
@@ -51,7 +51,7 @@ static const struct wire_field trigger_in[] = {
     BOUNDED("trigger_by", by, TEXT, 0, 0, RUNNER_BY_BYTES_MAX, "who triggers the pipeline"),
 };
 OBJECT(runner_in_trigger, "PipelineTrigger", trigger_in, 0,
-       "Who triggers the pipeline, and its parameters: all other fields");
+       "Name of the caller; all other fields are parameters of the pipeline");
 #undef STRUCT
 
 #define STRUCT struct runner_page_in
@@ -59,7 +59,7 @@ OBJECT(runner_in_trigger, "PipelineTrigger", trigger_in, 0,
     BOUNDED("cursor", cursor, TEXT, 0, 0, 512, "`next` of the previous page"), \
         BOUNDED("limit", limit, UINT32, 0, 1, RUNNER_PAGE_MAX, "maximum number of items")
 static const struct wire_field page_in[] = { PAGE };
-OBJECT(runner_in_page, "PipelinePageQuery", page_in, 0, "Which page");
+OBJECT(runner_in_page, "PipelinePageQuery", page_in, 0, "Query of a page");
 static const struct wire_field runs_in[] = {
     PAGE,
     BOUNDED("pipeline_id", pipeline, TEXT, 0, 1, PIPELINE_ID_BYTES_MAX,
@@ -72,27 +72,27 @@ static const struct wire_field runs_in[] = {
       .choose  = choose_state,
       .help    = "only these states; COMPLETE is accepted for COMPLETED" },
 };
-OBJECT(runner_in_runs, "PipelineRunsQuery", runs_in, 0, "Which runs; 20 by default");
+OBJECT(runner_in_runs, "PipelineRunsQuery", runs_in, 0, "Filter of the runs; 20 by default");
 #undef STRUCT
 
 #define STRUCT struct runner_run_in
 static const struct wire_field run_in[] = { FLAG("output", output, 1,
                                                  "include the end of each step's output") };
-OBJECT(runner_in_run, "PipelineRunQuery", run_in, 0, "How much to show");
+OBJECT(runner_in_run, "PipelineRunQuery", run_in, 0, "Options of a run");
 #undef STRUCT
 
 #define STRUCT struct runner_output_in
 static const struct wire_field output_in[] = {
     BOUNDED("attempt", attempt, UINT32, 0, 1, 1000, "number of the attempt; default the last"),
 };
-OBJECT(runner_in_output, "StepOutputQuery", output_in, 0, "Which attempt");
+OBJECT(runner_in_output, "StepOutputQuery", output_in, 0, "Attempt of a step");
 #undef STRUCT
 
 #define STRUCT struct runner_cancel_in
 static const struct wire_field cancel_in[] = {
     BOUNDED("reason", reason, TEXT, 0, 1, IL_PLACE_BYTES_MAX, "reason, shown as error_message"),
 };
-OBJECT(runner_in_cancel, "PipelineCancel", cancel_in, 0, "Why the run is cancelled");
+OBJECT(runner_in_cancel, "PipelineCancel", cancel_in, 0, "Reason of a cancellation");
 #undef STRUCT
 
 /* ---- responses: triggers --------------------------------------------------------------------- */
@@ -118,8 +118,7 @@ static const struct wire_field attempt_out[] = {
     F("status", status, TEXT, WIRE_NOT_NULL, "status of the attempt, as for steps"),
     F("start_time", started_at_ms, TIME, 0, "when it started"),
     F("end_time", ended_at_ms, TIME, 0, "when it ended"),
-    F("duration_ms", duration_ms, INT64, WIRE_MINUS,
-      "time between the two; so far, while it is running"),
+    F("duration_ms", duration_ms, INT64, WIRE_MINUS, "duration; so far if it is running"),
     F("exit_code", exit_code, INT64, WIRE_MINUS,
       "exit status of a command (128 + signal), or HTTP status"),
     F("error_message", error, TEXT, 0, "why it failed"),
@@ -128,22 +127,21 @@ static OBJECT(attempt_object, "PipelineAttempt", attempt_out, WIRE_ANSWER, "One 
 #undef STRUCT
 
 #define STRUCT struct runner_step_out
-#define STEP_FIELDS                                                                         \
-    F("step_id", id, TEXT, WIRE_NOT_NULL, "id of the step"),                                \
-        F("type", type, TEXT, WIRE_NOT_NULL, "command, sql, http or check"),                \
-        F("level", level, INT64, WIRE_NOT_NULL,                                             \
-          "level, starting at 1; steps of one level run in parallel"),                      \
-        F("status", status, TEXT, WIRE_NOT_NULL,                                            \
-          "PENDING, RUNNING, COMPLETED, WARNING, FAILED, TIMEOUT, CANCELLED, INTERRUPTED, " \
-          "SKIPPED"),                                                                       \
-        F("attempt", attempt, UINT32, WIRE_NOT_NULL,                                        \
-          "number of the last attempt; 0: not started"),                                    \
-        F("start_time", started_at_ms, TIME, 0, "when the first attempt started"),          \
-        F("end_time", ended_at_ms, TIME, 0, "when the last attempt ended"),                 \
-        F("duration_ms", duration_ms, INT64, WIRE_MINUS,                                    \
-          "time between the two; so far, while it is running"),                             \
-        F("exit_code", exit_code, INT64, WIRE_MINUS, "exit code of the last attempt"),      \
-        F("error_message", error, TEXT, 0, "why the last attempt failed"),                  \
+#define STEP_FIELDS                                                                            \
+    F("step_id", id, TEXT, WIRE_NOT_NULL, "id of the step"),                                   \
+        F("type", type, TEXT, WIRE_NOT_NULL, "command, sql, http or check"),                   \
+        F("level", level, INT64, WIRE_NOT_NULL,                                                \
+          "level, starting at 1; steps of one level run in parallel"),                         \
+        F("status", status, TEXT, WIRE_NOT_NULL,                                               \
+          "PENDING, RUNNING, COMPLETED, WARNING, FAILED, TIMEOUT, CANCELLED, INTERRUPTED, "    \
+          "SKIPPED"),                                                                          \
+        F("attempt", attempt, UINT32, WIRE_NOT_NULL,                                           \
+          "number of the last attempt; 0: not started"),                                       \
+        F("start_time", started_at_ms, TIME, 0, "when the first attempt started"),             \
+        F("end_time", ended_at_ms, TIME, 0, "when the last attempt ended"),                    \
+        F("duration_ms", duration_ms, INT64, WIRE_MINUS, "duration; so far if it is running"), \
+        F("exit_code", exit_code, INT64, WIRE_MINUS, "exit code of the last attempt"),         \
+        F("error_message", error, TEXT, 0, "why the last attempt failed"),                     \
         F("details", details, META, 0, "details by type of step: check results, rows changed")
 /* Fields that were not requested are absent. */
 #define OUTPUT_FIELDS                                                                           \
@@ -187,8 +185,7 @@ static OBJECT(join_object, "PipelineJoin", join_out, WIRE_ANSWER, "A trigger tha
         F("created_at", created_at_ms, TIME, 0, "when it was triggered"),                          \
         F("start_time", started_at_ms, TIME, 0, "when it started"),                                \
         F("end_time", ended_at_ms, TIME, 0, "when it ended"),                                      \
-        F("duration_ms", duration_ms, INT64, WIRE_MINUS,                                           \
-          "time between the two; so far, while it is running"),                                    \
+        F("duration_ms", duration_ms, INT64, WIRE_MINUS, "duration; so far if it is running"),     \
         F("stage", stage, TEXT, 0, "the running steps"),                                           \
         F("progress", progress, INT32, WIRE_MINUS, "percentage of finished steps"),                \
         F("error_message", error, TEXT, 0, "why it failed, was cancelled or should stop"),         \

@@ -4,11 +4,11 @@
  * trigger_plan.c decides what to do; this file does it without blocking and answers. Usually that
  * is one op, which goes to the store together with those of other requests; the runner executes the
  * run. A thread of the pool runs the probe; triggers of the same pipeline that arrive meanwhile
- * wait for its result. A retry parks the request.
+ * wait for its result. A retry delays the request.
  */
 #include <stdio.h>
 
-#include "apps/runner/routes.h"
+#include "apps/runner/serve.h"
 #include "apps/runner/trigger_plan.h"
 #include "base/clock.h"
 #include "http/limits.h"
@@ -22,12 +22,12 @@ struct trigger_work {
     struct trigger_plan     plan;
     il_op                   look; /* of TRIGGER_LOOK */
     struct pipeline_values *values;
-    il_status               probed; /* result of the probe: ours or the one we followed */
+    struct trigger_probe    probe;    /* in app->probes, or following one of them */
+    bool                    followed; /* ... or one of the runner's own threads */
+    il_status               probed;   /* result of the probe */
     il_error                error;
     char                   *outside; /* id of the outside job; owned */
     struct http_request    *r;
-    struct trigger_work    *next;      /* in app->probes, or waiting for one */
-    struct trigger_work    *followers; /* triggers of the same pipeline, newest first */
 };
 
 static void
@@ -102,12 +102,12 @@ joined(struct http_request *r, const char *run)
 {
     struct trigger_work *w = r->ended_cookie;
 
-    runner_joined(w->app->runner, &(struct il__data_join){ .tenant     = r->caller->tenant,
-                                                           .run        = run,
-                                                           .at_ms      = il__clock_wall_ms(),
-                                                           .by         = w->by,
-                                                           .trigger    = "api",
-                                                           .request_id = r->id });
+    runner_record_join(w->app->runner, &(struct il__data_join){ .tenant     = r->caller->tenant,
+                                                                .run        = run,
+                                                                .at_ms      = il__clock_wall_ms(),
+                                                                .by         = w->by,
+                                                                .trigger    = "api",
+                                                                .request_id = r->id });
 }
 
 /* The plan has an answer. */
@@ -151,8 +151,8 @@ answer(struct http_request *r)
     case RUNNER_UNPROBED:
         http_retry_after(r, 5000);
         http_fail(r, 503, "PREFLIGHT_FAILED", runner_http_app.name, NULL,
-                  "Pipeline %s: its probe cannot tell whether it is running: %s", w->pipeline->id,
-                  w->error.message);
+                  "Pipeline %s: preflight cannot determine whether it is running: %s",
+                  w->pipeline->id, w->error.message);
         return;
     case RUNNER_QUEUE_FULL:
     case RUNNER_FAILED:
@@ -212,7 +212,7 @@ look(struct http_request *r)
 {
     struct trigger_work *w = r->ended_cookie;
 
-    w->look = trigger_look(w->pipeline);
+    w->look = trigger_look_op(w->pipeline);
     http_do_ops(r, &w->look, 1, 0, looked);
 }
 
@@ -223,49 +223,42 @@ ask_probe(struct http_request *r)
 {
     struct trigger_work *w = r->ended_cookie;
 
-    w->probed = runner_probe(w->app->runner, w->pipeline, w->values, &w->outside, &w->error);
+    w->probed =
+        runner_probe(w->app->runner, w->pipeline, w->values, &w->followed, &w->outside, &w->error);
 }
 
 static void
 followed(struct http_request *r)
 {
-    const struct trigger_work *w = r->ended_cookie;
+    struct trigger_work *w = r->ended_cookie;
 
+    w->error   = w->probe.error;
+    w->outside = w->probe.outside;
     next(r, (struct trigger_event){
-                .what = TRIGGER_FOLLOWED, .status = w->probed, .outside = w->outside });
+                .what = TRIGGER_FOLLOWED, .status = w->probe.status, .outside = w->outside });
 }
 
-/* A refusal applies to followers with the same parameters; the others check again. */
 static void
 probe_said(struct http_request *r)
 {
-    struct trigger_work  *w  = r->ended_cookie;
-    struct trigger_work **at = &w->app->probes;
+    struct trigger_work  *w = r->ended_cookie;
+    struct trigger_probe *followers =
+        trigger_probe_end(&w->app->probes, &w->probe, w->probed, w->outside, &w->error);
 
-    while (*at != w)
-        at = &(*at)->next;
-    *at                            = w->next;
-    struct trigger_work *followers = TAKE(w->followers);
-    for (struct trigger_work *f = followers; f != NULL; f = f->next) {
-        if (w->probed == IL_OK || !json_equal(f->parameters, w->parameters))
-            continue;
-        f->probed  = w->probed;
-        f->error   = w->error;
-        f->outside = w->outside != NULL ? il__strdup(w->outside) : NULL; /* no memory: omitted */
-    }
-    next(r, (struct trigger_event){
-                .what = TRIGGER_PROBED, .status = w->probed, .outside = w->outside });
+    next(r, (struct trigger_event){ .what    = w->followed ? TRIGGER_FOLLOWED : TRIGGER_PROBED,
+                                    .status  = w->probed,
+                                    .outside = w->outside });
     while (followers != NULL) {
-        struct trigger_work *f = followers;
-        followers              = f->next;
+        struct trigger_work *f = container_of(followers, struct trigger_work, probe);
+        followers              = followers->next;
         http_errand_resume(f->r); /* may free it */
     }
 }
 
 /*
- * One probe per pipeline at a time. The list is used on the loop only; each entry has an errand in
- * progress, so its request stays alive. When the server gives up on its requests, neither this
- * function nor the list is used any more.
+ * The list is used on the loop only; each entry has an errand in progress, so its request stays
+ * alive. When the server gives up on its requests, neither this function nor the list is used any
+ * more.
  */
 static void
 probe(struct http_request *r)
@@ -279,18 +272,11 @@ probe(struct http_request *r)
         http_fail_nomem(r); /* parameters were checked before */
         return;
     }
-    for (struct trigger_work *p = w->app->probes; p != NULL; p = p->next) {
-        if (strcmp(p->pipeline->id, w->pipeline->id) != 0 ||
-            strcmp(p->pipeline->tenant, w->pipeline->tenant) != 0)
-            continue;
-        w->next      = p->followers;
-        p->followers = w;
+    w->probe = (struct trigger_probe){ .pipeline = w->pipeline, .values = w->values };
+    if (trigger_probe_begin(&w->app->probes, &w->probe))
+        http_errand_slow(r, ask_probe, probe_said);
+    else
         http_errand_hold(r, followed);
-        return;
-    }
-    w->next        = w->app->probes;
-    w->app->probes = w;
-    http_errand_slow(r, ask_probe, probe_said);
 }
 
 static void
@@ -310,7 +296,7 @@ act(struct http_request *r, enum trigger_do what)
         return;
     case TRIGGER_PAUSE:
         il_op_release(w->plan.op);
-        http_park(r, w->pipeline->lock_retry_delay_ms, paused);
+        http_delay(r, w->pipeline->lock_retry_delay_ms, paused);
         return;
     case TRIGGER_END:
         answer(r);

@@ -67,7 +67,6 @@ runner_run_show(const il_run_info *run, void **mem, struct runner_run_out *ret)
         .started_at_ms = run->started_at_ms,
         .ended_at_ms   = run->ended_at_ms,
         .duration_ms   = duration_ms(run->started_at_ms, run->ended_at_ms),
-        .ttl_ms        = run->ttl_ms,
     };
     CHECK(ret->pipeline != NULL);
     return take_meta(run->meta, mem, ret);
@@ -323,7 +322,7 @@ runner_step_output(struct il__data *data, const char *tenant, const char *run, c
         return st;
     if (!g.found)
         return il__error_set(reterr, IL_NOT_FOUND, "no record of step '%.128s'%s", step,
-                             attempt != 0 ? " in that attempt" : "");
+                             attempt != 0 ? " in this attempt" : "");
     return g.nomem ? no_memory(reterr) : IL_OK;
 }
 
@@ -339,5 +338,5 @@ void
 runner_runs_print(struct il__buf *out, const struct runner_run_out *runs, size_t n,
                   const char *next)
 {
-    il__wire_print_page(out, &runner_out_run, runs, sizeof *runs, n, next, 0);
+    il__wire_print_page(out, &runner_out_run, runs, sizeof *runs, n, next);
 }

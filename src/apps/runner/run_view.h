@@ -30,7 +30,7 @@ struct runner_run_out {
     int32_t     status, progress;
     uint32_t    position, joins, cancelling;
     uint64_t    fence, log_bytes;
-    int64_t created_at_ms, started_at_ms, ended_at_ms, duration_ms, ttl_ms, renewals, renewed_at_ms;
+    int64_t     created_at_ms, started_at_ms, ended_at_ms, duration_ms, renewals, renewed_at_ms;
     struct runner_join_out *joined;
     size_t                  n_joined;
     struct runner_step_out *steps;

@@ -35,7 +35,7 @@ runner_note(struct runner *r, enum runner_event event, const struct execution *e
 }
 
 void
-runner_joined(struct runner *r, const struct il__data_join *join)
+runner_record_join(struct runner *r, const struct il__data_join *join)
 {
     work_record_join(work_recorder(r->work), join);
 }
@@ -43,7 +43,7 @@ runner_joined(struct runner *r, const struct il__data_join *join)
 void
 runner_take(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p)
 {
-    work_take(r->work, tenant, run_id, p->id);
+    work_slot_created(r->work, tenant, run_id, p->id);
     il__pipeline_unref(p); /* executed with the version in the catalogue at that time */
 }
 
@@ -283,7 +283,7 @@ runner_reload(struct runner *r, const struct runner_options *o, struct pipeline_
     struct runner_connections *before = r->connections;
     r->connections                    = fresh;
     il__mutex_unlock(&r->mutex);
-    work_look(r->work); /* slots and ticks of newly added pipelines */
+    work_rescan(r->work); /* slots and ticks of newly added pipelines */
     runner_connections_unref(r, before);
     atomic_fetch_add(&r->n_reloads, 1);
     note_loaded(r, &loaded);
@@ -356,25 +356,7 @@ runner_lock_timeout_ms(const struct runner *r, const struct pipeline *p)
 void
 runner_stats(struct runner *r, struct runner_stats *ret)
 {
-    struct work_stats w;
-
-    work_stats(r->work, &w);
-    *ret = (struct runner_stats){
-        .n_running          = w.n_running,
-        .n_waiting          = w.n_waiting,
-        .n_started          = w.n_started,
-        .n_completed        = w.n_completed,
-        .n_failed           = w.n_failed,
-        .n_cancelled        = w.n_cancelled,
-        .n_timeout          = w.n_timeout,
-        .n_interrupted      = w.n_interrupted,
-        .n_schedule_ticks   = w.n_schedule_ticks,
-        .n_schedule_skipped = w.n_schedule_skipped,
-        .n_expiring         = w.n_expiring,
-        .n_unrenewed        = w.n_unrenewed,
-        .n_hooks_failed     = w.n_hooks_failed,
-        .n_history_dropped  = w.n_history_dropped,
-    };
+    work_stats(r->work, &ret->work);
     il__mutex_lock(&r->mutex);
     ret->n_pipelines = r->n_pipelines;
     ret->n_bad_files = r->n_bad_files;

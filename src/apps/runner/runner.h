@@ -9,15 +9,57 @@
  *   the files      the definition of a pipeline (pipeline.h)
  *
  * apps/work finds the slots, executes each on one server, renews leases, compares deadlines with
- * the clock, triggers schedules and keeps the history; its threads call runner_kind (kind.c). The
- * run's thread goes through the steps level by level; steps that run in parallel within a level get
- * threads of their own.
+ * the clock, triggers schedules and keeps the history; its threads call runner_kind (work_kind.c).
+ * The run's thread goes through the steps level by level; steps that run in parallel within a level
+ * get threads of their own.
  *
- * Files: runner.c (open, close, options), kind.c (pipelines as a kind of work), execute.c (the
- * levels of a run), step.c (attempts of one step), step_command.c, step_sql.c, step_http.c,
- * step_check.c, output.c (tails), folder.c (working folders), trigger_plan.c (the rules of a
- * trigger), trigger.c (its op, and triggers that may block), preflight.c, pipeline*.c and
- * catalogue.c (files), routes.c and its handlers (HTTP).
+ * The runner:
+ *   runner.c        opens and closes it; settings, counters, notes
+ *   options.c       its options from the configuration
+ *   work_kind.c     pipelines as a kind of work (apps/work)
+ *   execute.c       the levels of a run
+ *   step.c          the attempts of one step
+ *   step_command.c  command steps
+ *   step_sql.c      sql steps
+ *   step_check.c    check steps
+ *   step_http.c     http steps
+ *   step_run.c      what sql and check steps share
+ *   fetch.c         the request of an http step or a probe
+ *   output.c        the tails that are kept of the output of steps
+ *   folder.c        working folders
+ *   trigger_plan.c  the rules of a trigger
+ *   trigger.c       the op of a trigger, and triggers that may block
+ *   preflight.c     the probe of a pipeline
+ *
+ * Files of pipelines (pipeline.h), which need neither a store nor a server:
+ *   catalogue.c        all pipelines of a folder
+ *   catalogue_read.c   reads the folder
+ *   pipeline_file.c    parses a file
+ *   pipeline_step.c    parses its steps
+ *   pipeline_action.c  parses commands and requests of steps and probes
+ *   pipeline_check.c   parses check steps
+ *   pipeline_field.c   parses texts with parameters
+ *   pipeline_advice.c  advice about valid files
+ *   template.c         finds the parameters in a text
+ *   expand.c           substitutes them
+ *   graph.c            the order of steps
+ *
+ * The server (serve.h):
+ *   app.c              the app
+ *   routes_trigger.c   triggers
+ *   routes_run.c       runs
+ *   routes_pipeline.c  pipelines
+ *   routes_lock.c      their locks
+ *   routes_reload.c    reading the files again
+ *   routes_tables.c    the JSON tables of all routes
+ *   run_view.c         the view of a run, from store and history
+ *   log.c              turns notes of the runner into log lines, metrics and events
+ *   metrics.c          its own metrics
+ *
+ * Commands:
+ *   cmd_pipelines.c     `interlock pipelines`
+ *   cmd_pipeline_run.c  a run of a pipeline, for `interlock runs` and `cancel`
+ *   cmd_trigger.c       `interlock trigger`
  */
 #ifndef IL_APPS_RUNNER_RUNNER_H
 #define IL_APPS_RUNNER_RUNNER_H
@@ -126,8 +168,6 @@ enum runner_answer {
     RUNNER_UNPROBED,   /* the probe failed: 503 PREFLIGHT_FAILED */
     RUNNER_FAILED,     /* any other error: see op->status */
 };
-/* Interpret the result of a trigger's op (trigger_plan.c). */
-enum runner_answer runner_trigger_answer(const il_op *op);
 
 /* The answer to the caller of a trigger. */
 #define RUNNER_MESSAGE_BYTES (PIPELINE_ID_BYTES_MAX + 80)
@@ -148,7 +188,7 @@ il_status runner_values(const struct pipeline *p, const json_t *parameters, void
  * reference to `p`. Any thread; never waits for the store. */
 void runner_take(struct runner *r, const char *tenant, const char *run_id, struct pipeline *p);
 /* Record that a trigger joined a run. */
-void runner_joined(struct runner *r, const struct il__data_join *join);
+void runner_record_join(struct runner *r, const struct il__data_join *join);
 /* A run was cancelled through this process: it is not started any more, and the next one of its
  * pipeline is tried at once. Any thread; never waits for the store. */
 void runner_cancelled(struct runner *r, const il_run_info *run);
@@ -159,10 +199,10 @@ il_status runner_preflight(struct runner *r, const struct pipeline *p,
                            const struct pipeline_values *v, char **ret_id, il_error *reterr)
     MUST_USE;
 
-/* The same, one probe per pipeline at a time: waits for one in progress. IL_CANCELLED: the
- * runner stops. */
+/* The same, one probe per pipeline at a time (trigger_plan.h). *ret_followed: another thread was
+ * probing it, and this is what its outcome means for us. IL_CANCELLED: the runner stops. */
 il_status runner_probe(struct runner *r, const struct pipeline *p, const struct pipeline_values *v,
-                       char **ret_id, il_error *reterr) MUST_USE;
+                       bool *ret_followed, char **ret_id, il_error *reterr) MUST_USE;
 
 /*
  * The whole trigger for callers that may block: preflight, op, retries of `reject`, runner_take().
@@ -179,18 +219,9 @@ bool runner_is_served(il *h);
 /* ---- for metrics and status ------------------------------------------------------------------ */
 
 struct runner_stats {
-    uint64_t n_pipelines, n_bad_files, n_reloads;
-    /* runs of this server: executing; waiting for a place */
-    uint64_t n_running, n_waiting;
-    uint64_t n_started, n_completed, n_failed, n_cancelled, n_timeout, n_interrupted;
-    uint64_t n_steps, n_steps_failed, n_retries, n_alerts;
-    uint64_t n_schedule_ticks, n_schedule_skipped;
-    /* own runs that have held their keys for longer than alert_permille of the lock timeout */
-    uint64_t n_expiring;
-    /* own leases that are beyond WORK_UNRENEWED_PERMILLE of their TTL */
-    uint64_t n_unrenewed;
-    uint64_t n_hooks_failed;
-    uint64_t n_history_dropped;
+    struct work_stats work;
+    uint64_t          n_pipelines, n_bad_files, n_reloads;
+    uint64_t          n_steps, n_steps_failed, n_retries, n_alerts;
 };
 void runner_stats(struct runner *r, struct runner_stats *ret);
 /* How long a run of the pipeline is expected to hold its key; NULL: an unconfigured pipeline. */

@@ -107,7 +107,7 @@ void runner_folder_clean(struct runner *r);
 enum runner_answer runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op,
                                         char **ret_outside_id, bool *ret_unheard, il_error *reterr);
 
-/* ---- pipelines as a kind of work (kind.c) ---------------------------------------------------- */
+/* ---- pipelines as a kind of work (work_kind.c) ----------------------------------------------- */
 
 extern const struct work_kind runner_kind;
 
@@ -132,7 +132,7 @@ struct runner {
     struct il__mutex           mutex; /* protects what follows */
     pthread_cond_t             idle;  /* a probe has ended, or the runner stops */
     struct runner_connections *connections;
-    struct probing            *probes; /* trigger.c: probes in progress */
+    struct trigger_probe      *probes; /* trigger.c: probes in progress */
     size_t                     n_bad_files, n_pipelines;
 
 #define X(name) _Atomic uint64_t n_##name;
@@ -147,16 +147,6 @@ void runner_note_full(struct runner *r, struct runner_note note);
 
 struct runner_connections *runner_connections_ref(struct runner *r);
 void                       runner_connections_unref(struct runner *r, struct runner_connections *c);
-
-/*
- * The environment of a command: the variables passed on by the server; INTERLOCK_… from `own`
- * (name, value, name, …, NULL); INTERLOCK_PARAM_… from v's first n_params values; env: of the file.
- * *mem owns it. (step_command.c)
- */
-il_status runner_env_build(struct runner *r, const char *const *own,
-                           const struct pipeline_values *v, size_t n_params,
-                           const struct pipeline_command *c, void **mem, char ***ret,
-                           il_error *reterr) MUST_USE;
 
 /* For the probe of a pipeline (preflight.c), which has no run: the spawner, a folder to run in,
  * and an environment whose array and strings are freed with il__free (NULL: see reterr). */

@@ -4,7 +4,7 @@
  * While in progress, an attempt is in the list of its execution, so that whatever stops the run (a
  * cancel, a lost lease, the clock, a failed parallel step) reaches it. Commands are stopped
  * directly: il__proc_stop() never blocks. The stop functions of other kinds may block (a database
- * is told to cancel through a separate connection), so they run on a separate thread.
+ * is cancelled through a separate connection), so they run on a separate thread.
  */
 #include "apps/runner/step.h"
 
@@ -13,7 +13,7 @@
 
 #include "apps/runner/runner_internal.h"
 #include "base/clock.h"
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 #include "base/parse.h"
 
 #define RETRY_DELAY_MS_MAX INT64_C(300000)
@@ -138,7 +138,6 @@ attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step 
     add_value(&a->values, "step_id", step->id);
     add_value(&a->values, "attempt", a->number);
     a->pub = (struct runner_attempt){
-        .pipeline      = e->pipeline,
         .step          = step,
         .values        = &a->values,
         .h             = e->r->o.h,
@@ -146,7 +145,6 @@ attempt_init(struct attempt *a, struct execution *e, const struct pipeline_step 
         .key           = e->pipeline->key,
         .run_id        = e->run->id,
         .fence         = e->run->fence,
-        .attempt       = number,
         .connections   = e->connections->items,
         .n_connections = e->connections->n,
         .own           = a,

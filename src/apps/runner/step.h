@@ -9,13 +9,11 @@
 
 /* An attempt in progress. The kind's functions run on the step's thread and may block. */
 struct runner_attempt {
-    const struct pipeline        *pipeline;
     const struct pipeline_step   *step;
     const struct pipeline_values *values;
     il                           *h;
     const char                   *tenant, *key, *run_id;
     uint64_t                      fence;
-    uint32_t                      attempt; /* from 1 */
     /* time left for this attempt: the step's timeout, or what the pipeline has left */
     int64_t                      timeout_ms;
     const struct il__connection *connections;

@@ -329,7 +329,7 @@ try_unique(struct check *c, const struct pipeline_expectation *e, struct finding
     il_status st = find_offenders(c, e, sql_check_twice_count, sql_check_twice_rows, f, &n, reterr);
 
     if (st == IL_OK)
-        conclude(f, n == 0, "%" PRId64 " value%s more than once", n, n == 1 ? "" : "s");
+        conclude(f, n == 0, "%" PRId64 " duplicate value%s", n, n == 1 ? "" : "s");
     return st;
 }
 

@@ -37,7 +37,8 @@ expand(const struct pipeline_text *text, const char *name, const struct pipeline
     if (st == IL_OK && !out.failed)
         *ret = il__arena_strdup(mem, il__buf_str(&out));
     if (st == IL_OK && (out.failed || *ret == NULL))
-        st = il__error_set(reterr, IL_NOMEM, "'%.60s' is too long with its parameters", text->text);
+        st = il__error_set(reterr, IL_NOMEM, "'%.60s' is too long after parameter substitution",
+                           text->text);
     return st;
 }
 
@@ -95,10 +96,15 @@ pair(void **mem, const char *prefix, const char *name, const char *value)
     return text;
 }
 
-il_status
-runner_env_build(struct runner *r, const char *const *own, const struct pipeline_values *v,
-                 size_t n_params, const struct pipeline_command *c, void **mem, char ***ret,
-                 il_error *reterr)
+/*
+ * The environment of a command: the variables passed on by the server; INTERLOCK_… from `own`
+ * (name, value, name, …, NULL); INTERLOCK_PARAM_… from v's first n_params values; env: of the file.
+ * *mem owns it. (step_command.c)
+ */
+static il_status
+env_build(struct runner *r, const char *const *own, const struct pipeline_values *v,
+          size_t n_params, const struct pipeline_command *c, void **mem, char ***ret,
+          il_error *reterr)
 {
     size_t n_own = 0, n = 0;
     bool   ok = true;
@@ -150,7 +156,7 @@ runner_probe_env(struct runner *r, const struct pipeline *p, const struct pipeli
     };
     size_t n = 0;
 
-    if (runner_env_build(r, own, v, v->n, &p->probe_command, &mem, &env, reterr) != IL_OK)
+    if (env_build(r, own, v, v->n, &p->probe_command, &mem, &env, reterr) != IL_OK)
         return NULL;
     while (env[n] != NULL)
         n++;
@@ -199,8 +205,7 @@ build_env(struct attempt *a, int64_t lease_ns, void **mem, char ***ret, il_error
     /* like `interlock run`: ms since 1970, of the lease as it is now */
     (void)snprintf(deadline, sizeof deadline, "%" PRId64,
                    il__clock_wall_ms() + (lease_ns - il__clock_boot_ns()) / IL__NS_PER_MS);
-    return runner_env_build(e->r, own, &a->values, e->values.n, &a->pub.step->command, mem, ret,
-                            reterr);
+    return env_build(e->r, own, &a->values, e->values.n, &a->pub.step->command, mem, ret, reterr);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 void runner_result_fail(struct runner_result *ret, bool final, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 /*
- * Map a status of the guard to the attempt's result. IL_CANCELLED: it was told to stop; IL_STORE
+ * Map a status of the guard to the attempt's result. IL_CANCELLED: it was asked to stop; IL_STORE
  * and similar: a retry may succeed. `what` ("statement 2 of 3: ") is put before the error's text.
  */
 void runner_result_status(struct runner_result *ret, const struct runner_attempt *a, il_status st,

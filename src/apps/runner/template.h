@@ -1,6 +1,6 @@
 /*
  * template.h: splits texts with {name} into pieces. Used when a file is parsed (are the names
- * known?) and when a step is run (values.c).
+ * known?) and when a step is run (expand.c).
  */
 #ifndef IL_APPS_RUNNER_TEMPLATE_H
 #define IL_APPS_RUNNER_TEMPLATE_H

@@ -35,10 +35,11 @@ static il_status
 check_parameter(const struct pipeline *p, const char *name, const json_t *value, il_error *reterr)
 {
     if (!il__pipeline_parameter_ok(name))
-        return il__error_set(reterr, IL_INVAL,
-                             "pipeline '%s': invalid parameter name '%.80s': use letters, digits "
-                             "and '_', at most 64, no reserved names",
-                             p->id, name);
+        return il__error_set(
+            reterr, IL_INVAL,
+            "pipeline '%s': invalid parameter name '%.80s' (use at most 64 letters, "
+            "digits and '_', no reserved names)",
+            p->id, name);
     if (json_is_object(value) || json_is_array(value))
         return il__error_set(
             reterr, IL_INVAL,
@@ -70,7 +71,7 @@ runner_values(const struct pipeline *p, const json_t *parameters, void **mem,
 
     ret->n = 0;
     if (parameters != NULL && !json_is_object(parameters))
-        return il__error_set(reterr, IL_INVAL, "pipeline '%s': the parameters are not an object",
+        return il__error_set(reterr, IL_INVAL, "pipeline '%s': the parameters must be an object",
                              p->id);
     for (void *at = json_object_iter(all.plain); at != NULL;
          at       = json_object_iter_next(all.plain, at)) {
@@ -166,76 +167,61 @@ runner_refusal_message(enum runner_answer answer, const char *pipeline_id, uint3
     int64_t     limit = runner_trigger_limit(answer, live_max, day_max, &what);
 
     if (what != NULL)
-        (void)snprintf(out, RUNNER_MESSAGE_BYTES, "the tenant's limit is %lld %s", (long long)limit,
-                       what);
+        (void)snprintf(out, RUNNER_MESSAGE_BYTES, "the tenant has reached its limit of %lld %s",
+                       (long long)limit, what);
     else
         (void)snprintf(out, RUNNER_MESSAGE_BYTES, "Pipeline %s is already running", pipeline_id);
 }
 
 /* ---- one probe of a pipeline at a time ----------------------------------------------------- */
 
-/* A probe in progress; in runner.probes. */
-struct probing {
-    struct probing        *next;
-    const struct pipeline *pipeline;
-};
-
+/* True: it leads. False: the probe that it followed has ended, or the runner stops. */
 static bool
-is_probing(const struct runner *r, const struct pipeline *p)
-{
-    for (const struct probing *at = r->probes; at != NULL; at = at->next) {
-        if (strcmp(at->pipeline->id, p->id) == 0 && strcmp(at->pipeline->tenant, p->tenant) == 0)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Wait until no other thread probes the pipeline. The check and the entry happen under one mutex,
- * so two cannot enter. Waiting is rare: the server runs one trigger of a pipeline at a time, and so
- * does the ticker. False: the runner stops.
- */
-static bool
-enter(struct runner *r, struct probing *me)
+lead_or_wait(struct runner *r, struct trigger_probe *me)
 {
     il__mutex_lock(&r->mutex);
-    while (is_probing(r, me->pipeline) && !work_is_stopping(r->work))
+    bool leads = trigger_probe_begin(&r->probes, me);
+    while (!leads && !me->ended && !work_is_stopping(r->work))
         (void)il__cond_wait(&r->idle, &r->mutex, -1);
-    bool ok = !is_probing(r, me->pipeline);
-    if (ok) {
-        me->next  = r->probes;
-        r->probes = me;
-    }
+    if (!leads && !me->ended)
+        trigger_probe_leave(me);
     il__mutex_unlock(&r->mutex);
-    return ok;
+    return leads;
 }
 
 static void
-leave(struct runner *r, const struct probing *me)
+end_probe(struct runner *r, struct trigger_probe *me, il_status st, const char *outside,
+          const il_error *error)
 {
     il__mutex_lock(&r->mutex);
-    struct probing **at = &r->probes;
-    while (*at != me)
-        at = &(*at)->next;
-    *at = me->next;
-    CHECK(pthread_cond_broadcast(&r->idle) == 0);
+    bool is_followed = trigger_probe_end(&r->probes, me, st, outside, error) != NULL;
+    if (is_followed)
+        CHECK(pthread_cond_broadcast(&r->idle) == 0);
     il__mutex_unlock(&r->mutex);
 }
 
 il_status
 runner_probe(struct runner *r, const struct pipeline *p, const struct pipeline_values *v,
-             char **ret_id, il_error *reterr)
+             bool *ret_followed, char **ret_id, il_error *reterr)
 {
-    struct probing me = { .pipeline = p };
+    struct trigger_probe me = { .pipeline = p, .values = v };
 
+    *ret_followed = false;
     if (p->preflight == PIPELINE_NO_PROBE)
         return IL_OK;
-    if (!enter(r, &me))
+    if (lead_or_wait(r, &me)) {
+        il_status st = runner_preflight(r, p, v, ret_id, reterr);
+        end_probe(r, &me, st, *ret_id, reterr);
+        return st;
+    }
+    *ret_followed = true;
+    if (!me.ended)
         return il__error_set(reterr, IL_CANCELLED, "pipeline %s: the server is shutting down",
                              p->id);
-    il_status st = runner_preflight(r, p, v, ret_id, reterr);
-    leave(r, &me);
-    return st;
+    *ret_id = me.outside;
+    if (reterr != NULL)
+        *reterr = me.error;
+    return me.status;
 }
 
 /* ---- complete triggers ----------------------------------------------------------------------- */
@@ -243,7 +229,7 @@ runner_probe(struct runner *r, const struct pipeline *p, const struct pipeline_v
 static void
 look(struct runner *r, const struct runner_trigger *t, struct trigger_event *e, il_error *reterr)
 {
-    il_op op = trigger_look(t->pipeline);
+    il_op op = trigger_look_op(t->pipeline);
 
     op.tenant = t->tenant;
     e->what   = TRIGGER_LOOKED;
@@ -262,11 +248,12 @@ probe(struct runner *r, const struct runner_trigger *t, char **ret_id, struct tr
 {
     AUTO(il__arena_free) void *mem = NULL;
     struct pipeline_values     values;
+    bool                       followed = false;
 
-    e->what   = TRIGGER_PROBED;
     e->status = runner_values(t->pipeline, t->parameters, &mem, &values, reterr);
     if (e->status == IL_OK)
-        e->status = runner_probe(r, t->pipeline, &values, ret_id, reterr);
+        e->status = runner_probe(r, t->pipeline, &values, &followed, ret_id, reterr);
+    e->what    = followed ? TRIGGER_FOLLOWED : TRIGGER_PROBED;
     e->outside = *ret_id;
 }
 
@@ -361,11 +348,11 @@ runner_trigger_heard(struct runner *r, const struct runner_trigger *t, il_op *op
                             op->out.detail != NULL ? op->out.detail : il_status_text(op->status));
     if (plan.id != NULL && plan.run == NULL && *ret_outside_id == NULL &&
         (*ret_outside_id = il__strdup(plan.id)) == NULL) {
-        (void)il__error_set(reterr, IL_NOMEM, "no memory for a trigger");
+        (void)il__error_set(reterr, IL_NOMEM, "out of memory for a trigger");
         plan.answer = RUNNER_FAILED;
     }
     if (plan.execute)
-        work_take(r->work, t->tenant, t->id, t->pipeline->id);
+        work_slot_created(r->work, t->tenant, t->id, t->pipeline->id);
     report_refusal(r, t, &plan);
     *ret_unheard = plan.unheard;
     forget_inputs(op);

@@ -33,7 +33,7 @@ trigger_is_slow(const struct pipeline *p)
 }
 
 il_op
-trigger_look(const struct pipeline *p)
+trigger_look_op(const struct pipeline *p)
 {
     return (il_op){
         .type    = IL_OP_RUN_LIST,
@@ -77,8 +77,8 @@ probed(struct trigger_plan *plan, const struct trigger_event *e)
     return end(plan, answer_by_policy(plan->pipeline));
 }
 
-enum runner_answer
-runner_trigger_answer(const il_op *op)
+static enum runner_answer
+trigger_answer(const il_op *op)
 {
     /* The run was created by this very trigger, repeated because its answer was lost. */
     bool own = op->out.n_runs > 0 && strcmp(op->out.runs[0].id, op->in.run.id) == 0;
@@ -133,7 +133,7 @@ static enum trigger_do
 started(struct trigger_plan *plan, const struct trigger_event *e)
 {
     const il_op       *op     = plan->op;
-    enum runner_answer answer = e->status == IL_OK ? runner_trigger_answer(op) : RUNNER_FAILED;
+    enum runner_answer answer = e->status == IL_OK ? trigger_answer(op) : RUNNER_FAILED;
 
     plan->unheard = is_unheard(e->status != IL_OK ? e->status : op->status);
     if (answer == RUNNER_REJECTED)
@@ -165,4 +165,74 @@ trigger_next(struct trigger_plan *plan, const struct trigger_event *e)
     }
     CHECK(false);
     return TRIGGER_END;
+}
+
+/* ---- one probe of a pipeline at a time ------------------------------------------------------- */
+
+static bool
+are_of_one(const struct pipeline *a, const struct pipeline *b)
+{
+    return strcmp(a->id, b->id) == 0 && strcmp(a->tenant, b->tenant) == 0;
+}
+
+/* The same values, in whatever order. Names are unique. */
+static bool
+are_equal(const struct pipeline_values *a, const struct pipeline_values *b)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        size_t k = 0;
+        while (k < b->n && strcmp(a->items[i].name, b->items[k].name) != 0)
+            k++;
+        if (k == b->n || strcmp(a->items[i].value, b->items[k].value) != 0)
+            return false;
+    }
+    return a->n == b->n;
+}
+
+static void
+unlink_probe(struct trigger_probe **at, const struct trigger_probe *me)
+{
+    while (*at != me)
+        at = &(*at)->next;
+    *at = me->next;
+}
+
+bool
+trigger_probe_begin(struct trigger_probe **list, struct trigger_probe *me)
+{
+    struct trigger_probe *leader = *list;
+
+    while (leader != NULL && !are_of_one(leader->pipeline, me->pipeline))
+        leader = leader->next;
+    struct trigger_probe **to = leader != NULL ? &leader->followers : list;
+    me->leader                = leader;
+    me->next                  = *to;
+    *to                       = me;
+    return leader == NULL;
+}
+
+struct trigger_probe *
+trigger_probe_end(struct trigger_probe **list, struct trigger_probe *me, il_status status,
+                  const char *outside, const il_error *error)
+{
+    unlink_probe(list, me);
+    for (struct trigger_probe *f = me->followers; f != NULL; f = f->next) {
+        f->ended  = true;
+        f->leader = NULL;
+        if (status == IL_OK || !are_equal(f->values, me->values))
+            continue;
+        f->status = status;
+        if (error != NULL)
+            f->error = *error;
+        f->outside = outside != NULL ? il__strdup(outside) : NULL;
+    }
+    return TAKE(me->followers);
+}
+
+void
+trigger_probe_leave(struct trigger_probe *me)
+{
+    CHECK(me->leader != NULL);
+    unlink_probe(&me->leader->followers, me);
+    me->leader = NULL;
 }

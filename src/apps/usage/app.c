@@ -5,7 +5,6 @@
 #include "apps/usage/serve.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 #define REBUILDS_KEEP_MS (INT64_C(7) * 86400000)
@@ -17,16 +16,12 @@ usage_app_of(const struct http_request *r)
 }
 
 bool
-usage_is_served(struct http_request *r)
+usage_require_served(struct http_request *r)
 {
-    if (!http_scope_has(r->caller, USAGE_KEY)) { /* a key that is limited to other names */
-        http_scope_refuse(r, HTTP_SCOPE_FORBIDDEN);
-        return false;
-    }
     if (usage_app_of(r)->usage != NULL)
         return true;
     http_fail(r, 503, "USAGE_NOT_SERVED", usage_http_app.name, NULL,
-              "this server has no source of usage: set usage.source.type");
+              "usage is not configured: set usage.source.type");
     return false;
 }
 
@@ -35,9 +30,10 @@ usage_is_served(struct http_request *r)
 static const struct http_app_event events[USAGE_EVENT_COUNT] = {
     [USAGE_EVENT_built]      = { HTTP_LOG_INFO, "usage.built", "a day was built and stored" },
     [USAGE_EVENT_failed]     = { HTTP_LOG_WARN, "usage.source_failed",
-                                 "the source of usage failed; older figures stay" },
+                                 "the source of usage failed; older figures stay in use" },
     [USAGE_EVENT_contention] = { HTTP_LOG_WARN, "usage.contention",
-                                 "more than 20 % of the leases of days were held elsewhere" },
+                                 "more than 20 % of attempts to lease a day found it leased "
+                                 "elsewhere" },
     [USAGE_EVENT_trouble]    = { HTTP_LOG_ERROR, "usage.trouble",
                                  "the store or the tables of usage failed" },
 };

@@ -1,5 +1,5 @@
 /*
- * build.c: makes one day, on a thread of its own. See usage.h.
+ * build.c: builds one day, on a thread of its own. See usage.h.
  *
  *   take     look at marker and row; if the row is not fresh, ask the marker who builds:
  *              the leader   takes the lease, looks again, builds, writes, fills the marker
@@ -25,7 +25,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "apps/usage/internal.h"
+#include "apps/usage/usage_internal.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -48,7 +48,7 @@ struct build {
     atomic_bool          lost;
     bool                 contended; /* counted: another process builds the day */
     bool                 damaged;   /* logged: its row cannot be read */
-    uint64_t             failed;    /* the token of a failure that was there before we asked */
+    uint64_t             failed;    /* the token of a failure from before this request */
     il_error             err;
 };
 
@@ -105,7 +105,7 @@ marker_ttl_ms(const struct usage *u, const struct usage_copy *c)
     return usage_life_left(&u->o.life, c->complete, c->updated_ms, usage_now_ms(u));
 }
 
-/* The token of the current marker; 0: there is none. */
+/* The token of the current marker; 0: none. */
 static il_status
 read_token(struct build *b, uint64_t *ret)
 {
@@ -192,7 +192,7 @@ replace_marker(struct build *b, il_build **ret)
         if (st != IL_HIT && st != IL_STALE_HIT && st != IL_WAIT)
             return st;
     }
-    return il__error_set(&b->err, IL_TIMEOUT, "another process builds this day");
+    return il__error_set(&b->err, IL_TIMEOUT, "another process is building this day");
 }
 
 /* ---- the lease ------------------------------------------------------------------------------- */
@@ -215,14 +215,15 @@ count_contention(struct build *b)
     if (b->contended)
         return;
     b->contended = true;
-    usage_count(u, USAGE_COUNT_locks_held, 1);
+    usage_count(u, USAGE_COUNT_locks_held);
     usage_counts(u, &counts);
     int64_t rate = usage_rate(counts.locks_held, counts.locks);
     if (rate <= CONTENTION_MAX || (at_ns != 0 && now_ns - at_ns < WARN_NS) ||
         !atomic_compare_exchange_strong(&u->warned_ns, &at_ns, now_ns))
         return;
     (void)snprintf(text, sizeof text,
-                   "%" PRId64 ".%02" PRId64 " %% of the leases of days were held elsewhere",
+                   "%" PRId64 ".%02" PRId64
+                   " %% of attempts to lease a day found it leased elsewhere",
                    rate / 100, rate % 100);
     usage_note(u, USAGE_EVENT_contention, b->f, text, 0);
 }
@@ -246,10 +247,10 @@ take_lease(struct build *b, bool wait)
         o.wait_ms = MIN(usage_flight_left_ms(b->u, b->f), SLICE_MS);
     } while (st == IL_HELD && wait && o.wait_ms > 0);
     if (st == IL_OK)
-        usage_count(b->u, USAGE_COUNT_locks, 1);
+        usage_count(b->u, USAGE_COUNT_locks);
     if (st == IL_HELD)
         st = il__error_set(&b->err, atomic_load(&b->u->stopping) ? IL_CANCELLED : IL_TIMEOUT,
-                           "another process builds this day");
+                           "another process is building this day");
     return st;
 }
 
@@ -278,8 +279,9 @@ take_advisory(struct build *b, bool wait)
             break;
         (void)poll(NULL, 0, (int)MIN(pause_ms, left_ms));
     }
-    return st != IL_HELD ? st
-                         : il__error_set(&b->err, IL_TIMEOUT, "another program builds this day");
+    return st != IL_HELD
+               ? st
+               : il__error_set(&b->err, IL_TIMEOUT, "another program is building this day");
 }
 
 static void
@@ -321,7 +323,7 @@ fetch(struct build *b, struct il__buf *raw, struct usage_figures *ret)
     if (st == IL_OK)
         return IL_OK;
     if (st == IL_CANCELLED && atomic_load(&b->lost))
-        return il__error_set(&b->err, IL_LOST, "the lease of the build was lost");
+        return il__error_set(&b->err, IL_LOST, "lost the lease of the build");
     if (st == IL_CANCELLED)
         return il__error_set(&b->err, IL_CANCELLED, "the server is stopping");
     return il__error_set(&b->err, IL_STATE, "the source failed: %.400s", err.message);
@@ -350,7 +352,7 @@ build_row(struct build *b, il_build **elected, struct usage_copy **ret)
     keep           = usage_keep(b->f->date, row.updated_ms, b->u->o.grace_minutes);
     row.complete   = keep == USAGE_KEEP_GOOD;
     if (keep == USAGE_KEEP_FUTURE)
-        return il__error_set(&b->err, IL_INVAL, "the day has not begun");
+        return il__error_set(&b->err, IL_INVAL, "the day is in the future");
     il_status st = fetch(b, &raw, &row.figures);
     reach(b, USAGE_PHASE_FETCHED);
     if (st == IL_OK && *elected == NULL)
@@ -360,9 +362,9 @@ build_row(struct build *b, il_build **elected, struct usage_copy **ret)
     if (st != IL_OK)
         return st;
     reach(b, USAGE_PHASE_WRITTEN);
-    usage_count(b->u, USAGE_COUNT_rebuilds, 1);
+    usage_count(b->u, USAGE_COUNT_rebuilds);
     if (keep == USAGE_KEEP_GRACE)
-        usage_count(b->u, USAGE_COUNT_graces, 1);
+        usage_count(b->u, USAGE_COUNT_graces);
     usage_note(b->u, USAGE_EVENT_built, b->f, NULL,
                (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS);
     usage_copy_unref(TAKE(*ret));
@@ -474,7 +476,7 @@ is_lost(struct build *b, il_status *st)
     if (usage_flight_left_ms(b->u, b->f) > 0)
         return true;
     *st = il__error_set(&b->err, atomic_load(&b->u->stopping) ? IL_CANCELLED : IL_TIMEOUT,
-                        "the lease of the build was lost");
+                        "lost the lease of the build");
     return false;
 }
 

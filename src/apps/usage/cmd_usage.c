@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "cli/app_config.h"
 #include "cli/cli.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 #include "cli/request.h"
 
 #define PATH "/admin/usage"
@@ -60,7 +60,7 @@ session_open(struct session *s, il_error *reterr)
             reterr);
     if (st == IL_OK && s->setup.usage == NULL)
         st = il__error_set(reterr, IL_INVAL,
-                           "usage: no source of figures; set usage.source.type, or use --server");
+                           "usage: no source configured; set usage.source.type, or use --server");
     return st;
 }
 
@@ -103,7 +103,8 @@ take_range(const struct cli *cli, usage_date *from, usage_date *to, il_error *re
         st = il__error_set(reterr, IL_INVAL, "%s: the first day is after the last",
                            cli->command->name);
     if (st == IL_OK && *to - *from >= USAGE_DAYS_MAX)
-        st = il__error_set(reterr, IL_INVAL, "%s: %d days, at most %d are allowed",
+        st = il__error_set(reterr, IL_INVAL,
+                           "%s: the range has %d days, more than the maximum of %d",
                            cli->command->name, (int)(*to - *from) + 1, USAGE_DAYS_MAX);
     return st;
 }
@@ -520,7 +521,7 @@ il__cli_cmd_usage_metrics(struct cli *cli)
     il_error    err = { 0 };
 
     if (!il__cli_is_remote(cli))
-        return il__cli_usage("usage metrics: each server counts for itself; name one: --server");
+        return il__cli_usage("usage metrics: --server is required; counters are kept per server");
     if (il__cli_request(cli, "GET", PATH "/cache/metrics", NULL, REQUEST_MS, &answer, &err) !=
         IL_OK)
         return il__cli_fail(&err);

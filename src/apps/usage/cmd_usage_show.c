@@ -5,7 +5,7 @@
 #include "apps/usage/show.h"
 #include "base/decimal.h"
 #include "cli/cli.h"
-#include "cli/item.h"
+#include "cli/print_item.h"
 
 #define BAR_WIDTH 24
 #define CENT (USAGE_MONEY / 100)
@@ -132,7 +132,7 @@ usage_show_day(const struct cli *cli, const json_t *day)
     if (status == 0)
         status = show_parts("PROVIDER", json_object_get(day, "by_provider"));
     if (json_is_true(json_object_get(day, "stale")))
-        il__cli_note(cli, "these figures are old%s%s", why != NULL ? ": " : "",
+        il__cli_note(cli, "figures are out of date%s%s", why != NULL ? ": " : "",
                      why != NULL ? why : "");
     return status;
 }
@@ -162,7 +162,7 @@ add_days(struct cli_grid *g, const struct usage_range *r, bool bars, int64_t lar
         il__cli_grid_add(g, "%s",
                          day->state != USAGE_FRESH ? usage_state_names[day->state]
                          : day->complete           ? "complete"
-                                                   : "so far");
+                                                   : "partial");
         if (has)
             add_metrics(g, &day->metrics);
         for (size_t k = 0; !has && k < 4; k++)

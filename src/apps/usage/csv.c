@@ -1,12 +1,12 @@
 /*
- * csv.c: ranges as CSV (RFC 4180). See answer.h.
+ * csv.c: ranges as CSV (RFC 4180). See range_json.h.
  *
  * Names come from users, and spreadsheets evaluate what looks like a formula, even within quotes. A
  * text that begins like one gets an apostrophe, which they take for "this is text".
  */
 #include <inttypes.h>
 
-#include "apps/usage/answer.h"
+#include "apps/usage/range_json.h"
 #include "base/decimal.h"
 #include "base/parse.h"
 

@@ -43,7 +43,7 @@ enum usage_keep usage_keep(usage_date date, int64_t started_ms, int64_t grace_mi
 /* What decides whether a stored day is fresh. */
 struct usage_life {
     int64_t current_ttl_ms;    /* of a day that is not complete */
-    int64_t historical_ttl_ms; /* of a complete day; 0 = for ever */
+    int64_t historical_ttl_ms; /* of a complete day; 0 = forever */
 };
 bool usage_is_fresh(const struct usage_life *life, bool complete, int64_t updated_ms,
                     int64_t now_ms);

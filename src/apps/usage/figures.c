@@ -107,9 +107,9 @@ read_number(const json_t *value, const struct usage_metric *which, const char *p
     }
     if (json_is_integer(value)) {
         if (json_integer_value(value) < 0)
-            return refuse(reterr, path, which->name, "is negative");
+            return refuse(reterr, path, which->name, "must not be negative");
         if (__builtin_mul_overflow(json_integer_value(value), money ? USAGE_MONEY : 1, ret))
-            return refuse(reterr, path, which->name, "is too large");
+            return refuse(reterr, path, which->name, "too large");
         return IL_OK;
     }
     if (text == NULL && money && json_is_string(value)) {
@@ -124,11 +124,11 @@ read_number(const json_t *value, const struct usage_metric *which, const char *p
     switch (money ? il__decimal_round(text, USAGE_MONEY_DIGITS, ret)
                   : il__decimal_parse(text, 0, ret)) {
     case IL__DECIMAL_OK:
-        return *ret >= 0 ? IL_OK : refuse(reterr, path, which->name, "is negative");
+        return *ret >= 0 ? IL_OK : refuse(reterr, path, which->name, "must not be negative");
     case IL__DECIMAL_DIGITS:
-        return refuse(reterr, path, which->name, "expected a whole number");
+        return refuse(reterr, path, which->name, "expected a non-negative integer");
     default:
-        return refuse(reterr, path, which->name, "is too large");
+        return refuse(reterr, path, which->name, "too large");
     }
 }
 
@@ -148,7 +148,7 @@ read_metrics(const json_t *object, const char *path, struct usage_metrics *ret, 
         else if (json_is_integer(exact) && json_integer_value(exact) >= 0)
             *at = (int64_t)json_integer_value(exact);
         else
-            st = refuse(reterr, path, "spend_micros", "expected a whole number from 0 on");
+            st = refuse(reterr, path, "spend_micros", "expected a non-negative integer");
     }
     return st;
 }
@@ -216,14 +216,14 @@ read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_
     char          text[USAGE_DATE_BYTES], path[PATH_BYTES];
 
     if (!json_is_object(total))
-        return refuse(reterr, "", "metrics", "is missing, or not an object");
+        return refuse(reterr, "", "metrics", "missing or not an object");
     if (breakdown != NULL && !json_is_null(breakdown) && !json_is_object(breakdown))
         return refuse(reterr, "", "breakdown", "expected an object");
     if (said != NULL && !json_is_null(said) && !json_is_string(said))
-        return refuse(reterr, "", "date", "expected a text such as \"2026-01-15\"");
+        return refuse(reterr, "", "date", "expected a string such as \"2026-01-15\"");
     if (json_is_string(said) && strcmp(json_string_value(said), usage_date_text(date, text)) != 0)
-        return il__error_set(reterr, IL_INVAL, "field 'date': is %.32s, expected %s",
-                             json_string_value(said), text);
+        return il__error_set(reterr, IL_INVAL, "field 'date': expected %s, not %.32s", text,
+                             json_string_value(said));
     il_status st = read_metrics(total, "metrics", &ret->total, reterr);
     for (size_t i = 0; i < USAGE_BY_COUNT && st == IL_OK; i++) {
         (void)snprintf(path, sizeof path, "by_%s", usage_by_names[i]);
@@ -354,7 +354,7 @@ usage_metrics_load(const char *text, size_t n_bytes, struct usage_metrics *ret, 
     bool    ok     = object != NULL && load_metrics(object, ret);
 
     json_decref(object);
-    return ok ? IL_OK : il__error_set(reterr, IL_CORRUPT, "total_metrics of a day is damaged");
+    return ok ? IL_OK : il__error_set(reterr, IL_CORRUPT, "corrupt total_metrics of a stored day");
 }
 
 il_status
@@ -383,5 +383,5 @@ usage_parts_load(const char *text, size_t n_bytes, struct usage_parts *ret, void
         return il__error_set(reterr, IL_NOMEM, "out of memory");
     if (ok && usage_parts_fold(ret)) /* a database may return the names in an order of its own */
         return IL_OK;
-    return il__error_set(reterr, IL_CORRUPT, "the breakdown of a day is damaged");
+    return il__error_set(reterr, IL_CORRUPT, "corrupt breakdown of a stored day");
 }

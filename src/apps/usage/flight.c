@@ -1,14 +1,14 @@
 /*
- * flight.c: the days that this process is asked for. All who ask for one day share a flight: one
- * look at the row, one build, one result. A few threads make the flights; they are started when
- * there is work for them.
+ * flight.c: requested days: all callers that want one day share one flight: one look at the row,
+ * one build, one result. A few threads make the flights; they are started when there is work for
+ * them.
  *
  * The next flight is one of the tenant that has the fewest under way, so that a range of one tenant
  * does not hold up the others; among those, one that somebody waits for, then the oldest.
  */
 #include <stdio.h>
 
-#include "apps/usage/internal.h"
+#include "apps/usage/usage_internal.h"
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -46,7 +46,7 @@ choose(const struct usage *u)
     return best;
 }
 
-/* From here on its waiters cannot leave it: they are told. */
+/* From here on its waiters cannot leave it: they are notified. */
 static void
 remove_flight(struct usage *u, struct usage_flight *f)
 {
@@ -70,14 +70,14 @@ land(struct usage *u, struct usage_flight *f, struct usage_result *result)
     if (result->status == IL_OK)
         usage_copy_keep(u, result->copy);
     while (w != NULL) {
-        struct usage_waiter *next = w->next; /* it belongs to its owner once it is told */
+        struct usage_waiter *next = w->next; /* it belongs to its owner once notified */
         struct usage_result  mine = *result;
         if (mine.copy != NULL)
             usage_copy_ref(mine.copy);
         if (!w->silent && result->hit)
             usage_copy_hit(u, result->copy);
         else if (!w->silent)
-            usage_count(u, USAGE_COUNT_misses, 1);
+            usage_count(u, USAGE_COUNT_misses);
         w->done(w, &mine);
         w = next;
     }
@@ -203,7 +203,8 @@ join(struct usage *u, const char *tenant, usage_date date, enum usage_way way,
     if (atomic_load(&u->stopping))
         return il__error_set(reterr, IL_CANCELLED, "the server is stopping");
     if (is_new && u->n_flights >= USAGE_FLIGHTS_MAX)
-        return il__error_set(reterr, IL_LIMIT, "more than %d days are being built",
+        return il__error_set(reterr, IL_LIMIT,
+                             "too many days are being built (maximum %d); try again later",
                              USAGE_FLIGHTS_MAX);
     if (is_new)
         f = new_flight(u, tenant, date, way);
@@ -239,7 +240,7 @@ usage_join(struct usage *u, const char *tenant, usage_date date, enum usage_way 
     return st;
 }
 
-/* A flight that has landed tells its waiters without the mutex: then this one is told, too. */
+/* A flight that has landed notifies its waiters without the mutex: then this one, too. */
 bool
 usage_leave(struct usage *u, struct usage_waiter *w, struct usage_copy **ret_old)
 {
@@ -256,7 +257,7 @@ usage_leave(struct usage *u, struct usage_waiter *w, struct usage_copy **ret_old
     }
     il__mutex_unlock(&u->mutex);
     if (f != NULL && !w->silent)
-        usage_count(u, USAGE_COUNT_misses, 1);
+        usage_count(u, USAGE_COUNT_misses);
     return f != NULL;
 }
 
@@ -340,7 +341,7 @@ is_over(const struct many *many)
            (m->should_stop != NULL && m->should_stop(m->cookie));
 }
 
-/* Report those that are done; the mutex is not held while the caller is told. */
+/* Report those that are done; the mutex is not held while the caller is notified. */
 static void
 report_done(struct many *many)
 {
@@ -377,7 +378,7 @@ wait_for_one(struct many *many)
     il__mutex_unlock(&many->mutex);
 }
 
-/* Leave those that are not done; wait for those that are being told. */
+/* Leave those that are not done; wait for those that are being notified. */
 static void
 leave_all(struct many *many)
 {

@@ -132,7 +132,7 @@ usage_range_load(struct usage *u, const struct usage_range_in *in, struct usage_
     for (size_t i = 0; i < ret->n; i++) {
         const struct usage_range_day *day = &ret->days[i];
         if (day->state == USAGE_FRESH) {
-            usage_count(u, USAGE_COUNT_hits, 1);
+            usage_count(u, USAGE_COUNT_hits);
             if (usage_is_ageing(usage_life_of(u), day->complete, day->updated_ms, l.now_ms))
                 IGNORE(usage_join(u, in->tenant, day->date, USAGE_REFRESH, NULL, NULL));
         } else {

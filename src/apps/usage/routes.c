@@ -1,10 +1,10 @@
 /*
- * routes.c: the routes of usage, and those of one day. See serve.h.
+ * routes.c: the route table, and the handlers for one day. See serve.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "apps/usage/answer.h"
+#include "apps/usage/range_json.h"
 #include "apps/usage/serve.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -30,8 +30,8 @@ static void PRINTF_LIKE(3, 4)
               why);
 }
 
-bool
-usage_take_date(struct http_request *r, const char *field, const char *text, usage_date *ret)
+static bool
+take_date(struct http_request *r, const char *field, const char *text, usage_date *ret)
 {
     usage_date today = usage_date_of(usage_now_ms(usage_app_of(r)->usage));
     char       now[USAGE_DATE_BYTES];
@@ -54,7 +54,7 @@ usage_take_range(struct http_request *r, const char *start, const char *end, usa
 {
     AUTO_BUF struct il__buf details = { 0 };
 
-    if (!usage_take_date(r, "startDate", start, from) || !usage_take_date(r, "endDate", end, to))
+    if (!take_date(r, "startDate", start, from) || !take_date(r, "endDate", end, to))
         return false;
     if (*from > *to) {
         refuse(r, "startDate", "%s is after endDate, %s", start, end);
@@ -65,7 +65,7 @@ usage_take_range(struct http_request *r, const char *start, const char *end, usa
     il__buf_init(&details, 4096);
     usage_print_too_large(&details, *from, *to);
     http_fail(r, 400, "USAGE_RANGE_TOO_LARGE", usage_http_app.name, il__buf_str(&details),
-              "the range has %d days, at most %d are allowed", (int)(*to - *from) + 1,
+              "the range has %d days, more than the maximum of %d", (int)(*to - *from) + 1,
               USAGE_DAYS_MAX);
     return false;
 }
@@ -223,7 +223,7 @@ resume_landed(struct http_server *s UNUSED, void *cookie)
     }
 }
 
-/* On a thread of the cache: for the loop, which is told once for many. */
+/* On a thread of the cache: for the loop, which is notified once for many. */
 static void
 landed(struct usage_waiter *w, struct usage_result *result)
 {
@@ -251,7 +251,8 @@ usage_held_tick(struct usage_app *app, int64_t now_ns)
         if (now_ns < h->until_ns || !usage_leave(app->usage, &h->waiter, &h->result.copy))
             continue;
         h->result.status = IL_TIMEOUT;
-        (void)snprintf(h->result.text, sizeof h->result.text, "still being built");
+        (void)snprintf(h->result.text, sizeof h->result.text,
+                       "the day is still being built; try again later");
         resume(h);
     }
 }
@@ -304,9 +305,9 @@ say_read(struct http_request *r, bool hit)
 {
     struct usage_held *h = r->ended_cookie;
 
-    usage_count(h->app->usage, hit ? USAGE_COUNT_hits : USAGE_COUNT_misses, 1);
+    usage_count(h->app->usage, hit ? USAGE_COUNT_hits : USAGE_COUNT_misses);
     if (h->result.copy != NULL)
-        say_copy(r, h->result.copy, !hit, hit ? NULL : "the stored day is old");
+        say_copy(r, h->result.copy, !hit, hit ? NULL : "the stored figures are out of date");
     else
         say_failed(r);
 }
@@ -398,7 +399,7 @@ looked(struct http_request *r)
     h->result.copy = usage_copy_find(u, r->caller->tenant, h->date, h->token);
     if (h->result.copy != NULL && usage_copy_is_fresh(u, h->result.copy)) {
         if (h->reads)
-            usage_count(u, USAGE_COUNT_hits, 1);
+            usage_count(u, USAGE_COUNT_hits);
         else
             usage_copy_hit(u, h->result.copy);
         say_copy(r, h->result.copy, false, NULL);
@@ -413,12 +414,10 @@ looked(struct http_request *r)
 static struct usage_held *
 new_held(struct http_request *r, usage_date date)
 {
-    struct usage_held *h = http_alloc(r, sizeof *h);
+    struct usage_held *h = http_calloc(r, sizeof *h);
 
-    if (h == NULL) {
-        http_fail_nomem(r);
+    if (h == NULL)
         return NULL;
-    }
     *h              = (struct usage_held){ .r = r, .app = usage_app_of(r), .date = date };
     r->ended        = end_day;
     r->ended_cookie = h;
@@ -432,8 +431,8 @@ usage_http_day(struct http_request *r)
     struct usage_day_in in = { 0 };
     usage_date          date;
 
-    if (!usage_is_served(r) || !http_take_query(r, &in) ||
-        !usage_take_date(r, "date", r->args[0], &date))
+    if (!usage_require_served(r) || !http_take_query(r, &in) ||
+        !take_date(r, "date", r->args[0], &date))
         return;
     struct usage_held *h = new_held(r, date);
     if (h == NULL)
@@ -448,7 +447,7 @@ usage_http_day(struct http_request *r)
 void
 usage_http_refresh(struct http_request *r)
 {
-    if (!usage_is_served(r))
+    if (!usage_require_served(r))
         return;
     struct usage_held *h = new_held(r, usage_date_of(usage_now_ms(usage_app_of(r)->usage)));
     if (h == NULL)

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "apps/usage/answer.h"
+#include "apps/usage/range_json.h"
 #include "apps/usage/serve.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -61,7 +61,7 @@ load(struct http_request *r)
                                   .should_stop = should_stop,
                                   .cookie      = w };
 
-    http_on_gone(r, on_gone, w);
+    http_on_disconnect(r, on_gone, w);
     w->status = usage_range_load(app->usage, &in, &w->range, &w->error);
     if (w->status == IL_OK && w->compare) {
 #ifndef IL_MUTANT_usage_comparison_builds
@@ -73,7 +73,7 @@ load(struct http_request *r)
     }
     if (w->status == IL_OK && w->by != USAGE_BY_NONE)
         usage_parts_rank(&w->range.parts);
-    http_on_gone(r, NULL, NULL);
+    http_on_disconnect(r, NULL, NULL);
     if (w->status != IL_OK)
         return;
     w->print(r);
@@ -93,7 +93,7 @@ is_loaded(struct http_request *r)
         return true;
     if (w->too_large)
         http_fail(r, 422, "USAGE_ANSWER_TOO_LARGE", usage_http_app.name, NULL,
-                  "the answer is too large; ask for fewer days");
+                  "the response, or one of its sums, is too large; request fewer days");
     else if (w->status == IL_LIMIT)
         http_fail(r, 422, "USAGE_ANSWER_TOO_LARGE", usage_http_app.name, NULL, "%s",
                   w->error.message);
@@ -115,14 +115,12 @@ say(struct http_request *r)
 static struct range_work *
 new_work(struct http_request *r)
 {
-    if (!usage_is_served(r))
+    if (!usage_require_served(r))
         return NULL;
-    struct range_work *w = http_alloc(r, sizeof *w);
-    if (w == NULL) {
-        http_fail_nomem(r);
+    struct range_work *w = http_calloc(r, sizeof *w);
+    if (w == NULL)
         return NULL;
-    }
-    *w              = (struct range_work){ .by = USAGE_BY_NONE };
+    w->by           = USAGE_BY_NONE;
     r->ended        = end_range;
     r->ended_cookie = w;
     return w;

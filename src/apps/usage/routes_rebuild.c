@@ -20,7 +20,6 @@ struct starting {
     const char          *id;
     uint64_t             token;
     il_op                start, limit; /* the run; the value that limits */
-    const char          *outcome;
 };
 
 static void
@@ -52,7 +51,7 @@ say_limited(struct http_request *r, int64_t retry_ms)
                    (long long)retry_ms);
     http_retry_after(r, retry_ms);
     http_fail(r, 429, "RATE_LIMITED", usage_http_app.name, details,
-              "the tenant's limit for usage rebuilds is 1 per %d s", USAGE_REBUILD_MS / 1000);
+              "usage rebuilds are limited to 1 per %d s per tenant", USAGE_REBUILD_MS / 1000);
 }
 
 static void
@@ -101,7 +100,7 @@ started(struct http_request *r)
     bool             ok = w->start.status == IL_OK;
 
     if (ok)
-        work_take(usage_app_of(r)->work, r->caller->tenant, w->id, USAGE_REBUILD);
+        work_slot_created(usage_app_of(r)->work, r->caller->tenant, w->id, USAGE_REBUILD);
     il_op_release(&w->limit);
     w->limit = (il_op){ .type   = ok ? IL_OP_CACHE_FILL : IL_OP_CACHE_ABANDON,
                         .key    = USAGE_LIMIT_KEY,
@@ -141,13 +140,11 @@ usage_http_rebuild(struct http_request *r)
 {
     struct usage_range_body in = { .start = NULL };
 
-    if (!usage_is_served(r) || !http_take_body(r, &in))
+    if (!usage_require_served(r) || !http_take_body(r, &in))
         return;
-    struct starting *w = http_alloc(r, sizeof *w);
-    if (w == NULL) {
-        http_fail_nomem(r);
+    struct starting *w = http_calloc(r, sizeof *w);
+    if (w == NULL)
         return;
-    }
     *w              = (struct starting){ .what = { .force = in.force != 0 } };
     r->ended        = end_start;
     r->ended_cookie = w;

@@ -10,18 +10,18 @@
 #define COLUMN_BYTES_MAX (2 * USAGE_RAW_BYTES_MAX)
 #define WRITE_MS 30000 /* of the transaction that writes a day */
 
-const char *const usage_sqlite_steps[]   = { sql_usage_sqlite_1 };
-const char *const usage_postgres_steps[] = { sql_usage_postgres_1 };
+static const char *const sqlite_steps[]   = { sql_usage_sqlite_1 };
+static const char *const postgres_steps[] = { sql_usage_postgres_1 };
 
 static const struct il__schema sqlite = {
-    .version     = ARRAY_LEN(usage_sqlite_steps),
+    .version     = ARRAY_LEN(sqlite_steps),
     .min_version = 1,
-    .steps       = usage_sqlite_steps,
+    .steps       = sqlite_steps,
 };
 static const struct il__schema postgres = {
-    .version     = ARRAY_LEN(usage_postgres_steps),
+    .version     = ARRAY_LEN(postgres_steps),
     .min_version = 1,
-    .steps       = usage_postgres_steps,
+    .steps       = postgres_steps,
 };
 const struct app_tables usage_tables = {
     .name     = "usage",
@@ -31,7 +31,7 @@ const struct app_tables usage_tables = {
 
 const struct app_invariant usage_invariants[] = {
     { .name     = "complete_early",
-      .summary  = "Days of usage that were kept as complete before they were over",
+      .summary  = "Days of usage marked complete before they had ended",
       .severity = INVARIANT_ERROR,
       .sqlite   = sql_usage_complete_early_sqlite,
       .postgres = sql_usage_complete_early_postgres },
@@ -67,7 +67,7 @@ decode(const struct reading_rows *r, const il_guard_value *v, struct usage_row *
     il_status st = usage_metrics_load(v[3].data, v[3].n_bytes, &row->figures.total, r->reterr);
 
     if (!usage_date_parse(v[0].data, &row->date))
-        return il__error_set(r->reterr, IL_CORRUPT, "a stored day has no date");
+        return il__error_set(r->reterr, IL_CORRUPT, "a stored day has an invalid date");
     row->updated_ms = v[1].integer;
     row->complete   = v[2].integer != 0;
     for (size_t i = r->first; i < r->last && st == IL_OK; i++)
@@ -138,7 +138,7 @@ usage_row_get(il_guard *g, const char *tenant, usage_date date, struct usage_row
     il_status st = read_rows(
         g, &get, APP_VALUES(il_guard_text(tenant), il_guard_text(usage_date_text(date, text))), &r);
     if (st == IL_OK && !one.found)
-        st = il__error_set(reterr, IL_NOT_FOUND, "no figures of %s are stored", text);
+        st = il__error_set(reterr, IL_NOT_FOUND, "no figures stored for %s", text);
     if (st == IL_OK)
         *ret = one.row;
     else

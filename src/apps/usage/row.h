@@ -10,7 +10,6 @@
 
 extern const struct app_tables    usage_tables;
 extern const struct app_invariant usage_invariants[1];
-extern const char *const usage_sqlite_steps[1], *const usage_postgres_steps[1]; /* tests */
 
 /* A stored day. Of a range, `figures` has the total and the part that was asked for. */
 struct usage_row {

@@ -1,5 +1,5 @@
 /*
- * serve.h: the usage cache in the server: app.c opens it, waits with requests and logs; kind.c
+ * serve.h: the usage cache in the server: app.c opens it, waits with requests and logs; work_kind.c
  * executes rebuilds as runs (apps/work); routes*.c are the handlers.
  *
  * A hit never leaves the loop: the marker is an op of the store like any other, and the copy of the
@@ -33,7 +33,7 @@ struct usage_app {
     struct usage_held  *held;    /* requests; on the loop */
     struct usage_held  *reading; /* those that read a row for all who ask for it; on the loop */
 
-    int64_t            purge_ns; /* kind.c: when to purge again */
+    int64_t            purge_ns; /* work_kind.c: when to purge again */
     struct il__mutex   mutex;    /* protects the rest */
     struct usage_held *landed;   /* of `held`: their days are there */
     char (*tenants)[IL_TENANT_BYTES_MAX + 1];
@@ -41,7 +41,7 @@ struct usage_app {
 };
 struct usage_app *usage_app_of(const struct http_request *r);
 /* False: usage is not served; answered. */
-bool usage_is_served(struct http_request *r) MUST_USE;
+bool usage_require_served(struct http_request *r) MUST_USE;
 
 /* ---- log lines: app.c ------------------------------------------------------------------------ */
 
@@ -52,7 +52,7 @@ void usage_app_trouble(struct usage_app *app, const char *what, const char *text
 /* About four times a second: answer those that have waited for long enough. */
 void usage_held_tick(struct usage_app *app, int64_t now_ns);
 
-/* ---- runs: kind.c ---------------------------------------------------------------------------- */
+/* ---- runs: work_kind.c ----------------------------------------------------------------------- */
 
 extern const struct work_kind usage_kind;
 /* Read the tenants, whose slots are looked for. */
@@ -98,8 +98,6 @@ struct usage_run_out {
     const char *id, *status;
 };
 
-extern const struct wire_object usage_in_day, usage_in_range, usage_in_page, usage_in_rebuild,
-    usage_in_export;
 extern const struct wire_object usage_out_metrics, usage_out_run;
 
 extern const struct http_route usage_routes[9];
@@ -110,8 +108,5 @@ http_fn usage_http_day, usage_http_refresh, usage_http_metrics, usage_http_analy
 /* Parse two dates. False: answered with 400, which names what is wrong. */
 bool usage_take_range(struct http_request *r, const char *start, const char *end, usage_date *from,
                       usage_date *to) MUST_USE;
-/* The same for one that is called `field`: it must not be in the future. */
-bool usage_take_date(struct http_request *r, const char *field, const char *text, usage_date *ret)
-    MUST_USE;
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef IL_APPS_USAGE_SHOW_H
 #define IL_APPS_USAGE_SHOW_H
 
-#include "apps/usage/answer.h"
+#include "apps/usage/range_json.h"
 
 struct cli;
 

@@ -19,22 +19,20 @@ check(const struct usage_source_opts *o, il_error *reterr)
     switch (o->type) {
     case USAGE_SOURCE_http:
         if (o->url == NULL || strstr(o->url, "{date}") == NULL)
-            return il__error_set(reterr, IL_INVAL, "usage.source.url: must contain {date}");
+            return il__error_set(reterr, IL_INVAL, "usage.source.url must contain {date}");
         return usage_http_check(o, reterr);
     case USAGE_SOURCE_sql:
         if (o->database == NULL)
             return il__error_set(reterr, IL_INVAL,
-                                 "usage.source.connection: must be a name of `connections`");
+                                 "usage.source.connection must be a name in `connections`");
         if (o->query == NULL)
-            return il__error_set(reterr, IL_INVAL, "usage.source.query: is missing");
+            return il__error_set(reterr, IL_INVAL, "usage.source.query is not set");
         if (!usage_sql_uses(o->query, '1'))
-            return il__error_set(reterr, IL_INVAL,
-                                 "usage.source.query: must use $1, the date; else every day would "
-                                 "have the same figures");
+            return il__error_set(reterr, IL_INVAL, "usage.source.query must use $1, the date");
         return IL_OK;
     case USAGE_SOURCE_command:
         if (o->command == NULL)
-            return il__error_set(reterr, IL_INVAL, "usage.source.command: is missing");
+            return il__error_set(reterr, IL_INVAL, "usage.source.command is not set");
         return IL_OK;
     default:
         return IL_OK;
@@ -118,12 +116,14 @@ usage_fetch_stopped(const struct usage_source *s, const struct usage_fetch *f)
     return atomic_load(&s->stopped) || f->should_stop(f->cookie);
 }
 
+static usage_fetch_fn fetch_generator;
+
 il_status
 usage_source_fetch(struct usage_source *s, const struct usage_fetch *f, struct il__buf *out,
                    il_error *reterr)
 {
     static usage_fetch_fn *const fetch[] = {
-        [USAGE_SOURCE_generator] = usage_fetch_generator,
+        [USAGE_SOURCE_generator] = fetch_generator,
         [USAGE_SOURCE_http]      = usage_fetch_http,
         [USAGE_SOURCE_sql]       = usage_fetch_sql,
         [USAGE_SOURCE_command]   = usage_fetch_command,
@@ -133,7 +133,7 @@ usage_source_fetch(struct usage_source *s, const struct usage_fetch *f, struct i
         return il__error_set(reterr, IL_STATE, "no source is configured (usage.source.type)");
     il_status st = fetch[s->o.type](s, f, out, reterr);
     if (st == IL_OK && out->failed)
-        st = il__error_set(reterr, IL_LIMIT, "returned more than %zu MiB",
+        st = il__error_set(reterr, IL_LIMIT, "the source returned more than %zu MiB",
                            USAGE_RAW_BYTES_MAX >> 20);
     return st;
 }
@@ -208,9 +208,9 @@ work_for(const struct usage_source *s, const struct usage_fetch *f, int64_t ms)
     }
 }
 
-il_status
-usage_fetch_generator(struct usage_source *s, const struct usage_fetch *f, struct il__buf *out,
-                      il_error *reterr)
+static il_status
+fetch_generator(struct usage_source *s, const struct usage_fetch *f, struct il__buf *out,
+                il_error *reterr)
 {
     struct usage_metrics all[USERS], total = { 0 };
     uint64_t             n = atomic_fetch_add(&s->n_fetches, 1);
@@ -220,8 +220,7 @@ usage_fetch_generator(struct usage_source *s, const struct usage_fetch *f, struc
     if (s->o.cost_ms > s->o.timeout_ms)
         return il__error_set(reterr, IL_TIMEOUT, "timed out");
     if ((int64_t)(il__hash_stable(f->date, strlen(f->date), n) % 100) < s->o.fail_percent)
-        return il__error_set(reterr, IL_STATE,
-                             "the generator failed, as usage.source.fail_percent asks");
+        return il__error_set(reterr, IL_STATE, "simulated failure (usage.source.fail_percent)");
     for (size_t i = 0; i < USERS; i++) {
         all[i] = invent(f, i);
         CHECK(usage_metrics_add(&total, &all[i]));

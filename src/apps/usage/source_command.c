@@ -168,7 +168,7 @@ judge(const struct proc_report *report, const struct il__buf *errors, il_error *
         if (status >= 0 && WIFSIGNALED(status))
             return il__error_set(reterr, IL_STATE, "the command was killed by signal %d%s",
                                  WTERMSIG(status), line);
-        return il__error_set(reterr, IL_STATE, "the command ended with exit status %d%s",
+        return il__error_set(reterr, IL_STATE, "the command exited with status %d%s",
                              status >= 0 ? WEXITSTATUS(status) : -1, line);
     case PROC_END_TIMEOUT:
         return il__error_set(reterr, IL_TIMEOUT, "the command timed out%s", line);

@@ -95,8 +95,7 @@ usage_http_check(const struct usage_source_opts *o, il_error *reterr)
         strchr(o->header, ':') != NULL ? add_header(&headers, o->header, &err) : IL_INVAL;
     if (st == IL_INVAL) /* its own message may show a part of the secret */
         return il__error_set(reterr, st,
-                             "usage.source.header_variable: its value must be one line, "
-                             "'Name: value'");
+                             "usage.source.header_variable must contain one line, 'Name: value'");
     return st == IL_OK ? IL_OK : il__error_set(reterr, st, "usage.source.type: %s", err.message);
 }
 
@@ -144,7 +143,7 @@ usage_fetch_http(struct usage_source *s, const struct usage_fetch *f, struct il_
     if (st != IL_OK)
         return il__error_set(reterr, st, "GET %.200s: %.250s", answer.url, err.message);
     if (answer.status < 200 || answer.status > 299)
-        return il__error_set(reterr, IL_STATE, "GET %.200s: responded %ld", answer.url,
+        return il__error_set(reterr, IL_STATE, "GET %.200s: HTTP status %ld", answer.url,
                              answer.status);
     return IL_OK;
 }

@@ -20,7 +20,7 @@ struct usage_source {
 
 typedef il_status usage_fetch_fn(struct usage_source *s, const struct usage_fetch *f,
                                  struct il__buf *out, il_error *reterr);
-usage_fetch_fn    usage_fetch_generator, usage_fetch_http, usage_fetch_sql, usage_fetch_command;
+usage_fetch_fn    usage_fetch_http, usage_fetch_sql, usage_fetch_command;
 
 /* Can a source of http send its requests? As usage_source_open(). */
 il_status usage_http_check(const struct usage_source_opts *o, il_error *reterr) MUST_USE;

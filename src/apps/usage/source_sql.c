@@ -62,7 +62,7 @@ read_metrics(struct rows *r, const il_guard_row *row, struct usage_metrics *ret)
         if (text == NULL || read_value(text, money && exact == NULL, usage_metric_at(ret, m)))
             continue;
         r->status =
-            il__error_set(r->reterr, IL_INVAL, "column %s: expected %s from 0 on, not '%.40s'",
+            il__error_set(r->reterr, IL_INVAL, "column %s: expected %s of at least 0, not '%.40s'",
                           exact != NULL ? MICROS : m->name,
                           money && exact == NULL ? "an amount" : "a whole number", text);
         return false;
@@ -113,16 +113,18 @@ take_row(void *cookie, const il_guard_row *row)
     if (row->n == 1) { /* the day's JSON */
         r->is_document = true;
         if (r->n++ > 0 || row->values[0].data == NULL || row->values[0].n_bytes == 0)
-            r->status = il__error_set(r->reterr, IL_INVAL, "the query must return one document");
+            r->status =
+                il__error_set(r->reterr, IL_INVAL, "the query must return exactly one document");
         else
             il__buf_add(r->out, row->values[0].data, row->values[0].n_bytes);
         return r->status == IL_OK;
     }
     if (++r->n > ROWS_MAX)
-        r->status = il__error_set(r->reterr, IL_LIMIT, "more than %d rows", ROWS_MAX);
+        r->status =
+            il__error_set(r->reterr, IL_LIMIT, "the query returned more than %d rows", ROWS_MAX);
     else if (!has_metrics(row))
         r->status = il__error_set(r->reterr, IL_INVAL,
-                                  "no column is called like a metric, such as api_requests");
+                                  "no column is named after a metric such as api_requests");
     if (r->status != IL_OK || !read_metrics(r, row, &m))
         return 0;
     bool ok = usage_metrics_add(&r->total, &m);
@@ -131,7 +133,7 @@ take_row(void *cookie, const il_guard_row *row)
         ok               = name == NULL || name[0] == '\0' || add_part(r, by, name, &m);
     }
     if (!ok)
-        r->status = il__error_set(r->reterr, IL_LIMIT, "a sum is too large, or no memory is left");
+        r->status = il__error_set(r->reterr, IL_LIMIT, "a sum is too large, or out of memory");
     return ok && !usage_fetch_stopped(r->s, r->f);
 }
 

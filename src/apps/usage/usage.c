@@ -1,5 +1,5 @@
 /* usage.c: opens and closes the cache of daily usage, and counts. See usage.h. */
-#include "apps/usage/internal.h"
+#include "apps/usage/usage_internal.h"
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -81,9 +81,9 @@ usage_note(struct usage *u, enum usage_event event, const struct usage_flight *f
 /* ---- counters -------------------------------------------------------------------------------- */
 
 void
-usage_count(struct usage *u, enum usage_counter which, uint64_t n)
+usage_count(struct usage *u, enum usage_counter which)
 {
-    atomic_fetch_add_explicit(&u->counts[which], n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&u->counts[which], 1, memory_order_relaxed);
 }
 
 void

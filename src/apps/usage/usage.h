@@ -5,7 +5,7 @@
  * A day is a row of daily_usage_cache, which is the truth. Beside it the store has a cached value
  * with the key usage_day:DATE, the *marker*. It elects the process that builds a missing day and
  * wakes the others, and its token identifies the version of the row: a process that has a copy of
- * the row (copy.c) asks for the marker, and reads the row only if the token is another one.
+ * the row (day_copies.c) asks for the marker, and reads the row only if the token is another one.
  *
  * Who writes a row holds the lease usage_day:DATE, writes in a transaction that shows its fence,
  * and renews the marker before it releases the lease. So rows and markers change in the same order,
@@ -14,6 +14,30 @@
  * Threads: callers join a *flight* (flight.c), of which this process has at most one per day; one
  * of a few threads makes it (build.c) and all who joined get its result. Nothing waits for a day
  * with a mutex held.
+ *
+ *   usage.c           opens and closes the cache, and counts
+ *   setup.c           the same as the configuration says
+ *   flight.c          requested days: all callers that want one day share one flight
+ *   build.c           builds one day
+ *   day_copies.c      a per-process cache of days in response form
+ *   row.c             rows of daily_usage_cache
+ *   date.c            days of UTC, and how long figures are good for
+ *   figures.c         the figures of a day
+ *   source.c          where the figures come from (source.h)
+ *   source_http.c     an HTTP endpoint
+ *   source_sql.c      a SQL query
+ *   source_command.c  a command
+ *   range.c           the days of a range, added up
+ *   range_json.c      ranges as JSON
+ *   csv.c             ranges as CSV
+ *   app.c             the cache in the server (serve.h)
+ *   routes.c          the route table, and the handlers for one day
+ *   routes_range.c    ranges
+ *   routes_rebuild.c  starts a rebuild
+ *   routes_tables.c   the JSON tables of the inputs
+ *   work_kind.c       rebuilds as a kind of work (apps/work)
+ *   cmd_usage.c       `interlock usage`
+ *   cmd_usage_show.c  prints days and ranges
  */
 #ifndef IL_APPS_USAGE_USAGE_H
 #define IL_APPS_USAGE_USAGE_H
@@ -38,8 +62,7 @@ enum usage_phase {
     USAGE_PHASE_LOCKED,  /* has the lease */
     USAGE_PHASE_FETCHED, /* has the figures */
     USAGE_PHASE_WRITTEN, /* the row is committed */
-    USAGE_PHASE_FILLED,  /* the marker is filled, the lease still held */
-    USAGE_PHASE_COUNT
+    USAGE_PHASE_FILLED   /* the marker is filled, the lease still held */
 };
 
 enum usage_event {
@@ -95,13 +118,13 @@ enum usage_counter {
 #undef X
     USAGE_COUNTER_COUNT
 };
-void usage_count(struct usage *u, enum usage_counter which, uint64_t n);
+void usage_count(struct usage *u, enum usage_counter which);
 void usage_counts(const struct usage *u, struct usage_counts *ret);
 /* Part / (part + rest), in ten-thousandths; 0 if there is nothing to divide. */
 int64_t usage_rate(uint64_t part, uint64_t rest);
 #define USAGE_RATE_DIGITS 4
 
-/* ---- copies of rows: copy.c ------------------------------------------------------------------ */
+/* ---- copies of rows: day_copies.c ------------------------------------------------------------ */
 
 /* A day as it is answered, shared by those who asked for it. */
 struct usage_copy {
@@ -156,9 +179,8 @@ struct usage_result {
 struct usage_waiter {
     /* Any thread, no mutex held; must not block. The result is the waiter's: it drops the copy. */
     void (*done)(struct usage_waiter *w, struct usage_result *result);
-    void *cookie;
-    bool  urgent; /* somebody waits for this very day: before those of ranges */
-    bool  silent; /* not counted as a hit or a miss */
+    bool urgent; /* somebody waits for this very day: before those of ranges */
+    bool silent; /* not counted as a hit or a miss */
     /* flight.c's own, protected by the mutex of its cache: */
     struct usage_flight *flight; /* NULL: left, or landed */
     struct usage_waiter *next;
@@ -168,7 +190,7 @@ struct usage_waiter {
  * IL_CANCELLED. */
 il_status usage_join(struct usage *u, const char *tenant, usage_date date, enum usage_way way,
                      struct usage_waiter *w, il_error *reterr) MUST_USE;
-/* Stop waiting; the flight goes on. True: done() will not be called; *ret_old (may be NULL) is a
+/* Stop waiting; the flight continues. True: done() will not be called; *ret_old (may be NULL) is a
  * reference to the stored day as the flight found it, or NULL. False: it was called, or is. */
 bool usage_leave(struct usage *u, struct usage_waiter *w, struct usage_copy **ret_old);
 
@@ -230,7 +252,7 @@ struct usage_range_in {
     const char   *tenant;
     usage_date    from, to;            /* at most USAGE_DAYS_MAX days */
     enum usage_by by;                  /* or USAGE_BY_NONE */
-    bool          build;               /* build what is not fresh; else only read */
+    bool          build;               /* build days that are not fresh; else only read */
     int64_t       until_ns;            /* wait no longer */
     bool (*should_stop)(void *cookie); /* may be NULL */
     void (*progress)(void *cookie, size_t n_done, size_t n); /* of days to build; may be NULL */

@@ -1,10 +1,10 @@
 /*
  * dispatch.c: keeps the slots that wait for execution, and decides which is next.
  *
- * Wants (wants.h) are the slots that this server knows of: its own triggers report theirs at once,
- * the others are found in a listing. They are only a cache: the store decides who executes a slot
- * (il_run_start() with the slot's id and a holder unique to this server and execution). A missing
- * want costs a second, an extra one costs a refused start. Both are bounded.
+ * It knows slots (slots.h) from its own triggers, which report theirs at once, and from listings.
+ * What it knows is only a cache: the store decides who executes a slot (il_run_start() with the
+ * slot's id and a holder unique to this server and execution). A missing slot costs a second, an
+ * extra one costs a refused start. Both are bounded.
  *
  * Order: tenants take turns, and each has its share of the places for runs (runtime/fair.h) unless
  * it is the only one with subjects. Within a tenant, the subject with the oldest slot comes first.
@@ -37,14 +37,14 @@ wake(struct work *w)
 }
 
 void
-work_take(struct work *w, const char *tenant, const char *run_id, const char *name)
+work_slot_created(struct work *w, const char *tenant, const char *run_id, const char *name)
 {
     if (w->o.mode == WORK_ASK)
         return;
     il__mutex_lock(&w->mutex);
-    struct want *want = wants_note(&w->wants, tenant, name, run_id, 0);
-    if (want != NULL)
-        want->pass = UINT64_MAX; /* a listing in progress need not contain it yet */
+    struct slot *slot = work_slots_note(&w->slots, tenant, name, run_id, 0);
+    if (slot != NULL)
+        slot->pass = UINT64_MAX; /* a listing in progress need not contain it yet */
     wake(w);
     il__mutex_unlock(&w->mutex);
 }
@@ -52,17 +52,17 @@ work_take(struct work *w, const char *tenant, const char *run_id, const char *na
 void
 work_cancelled(struct work *w, const il_run_info *run)
 {
-    struct wants *all = &w->wants;
+    struct slots *all = &w->slots;
 
     if (w->o.mode == WORK_ASK || strncmp(run->key, w->prefix, w->n_prefix) != 0)
         return;
     il__mutex_lock(&w->mutex);
-    struct want_group *g    = wants_group(all, run->tenant, run->key + w->n_prefix);
-    struct want       *want = wants_find(all, run->tenant, run->id);
+    struct slot_group *g    = work_slots_group(all, run->tenant, run->key + w->n_prefix);
+    struct slot       *slot = work_slots_find(all, run->tenant, run->id);
     if (g != NULL)
         g->not_before_ns = 0; /* it may have been the one that the others waited for */
-    if (want != NULL && run->state > IL_RUN_RUNNING && !work_is_executing(w, run->tenant, run->id))
-        wants_forget(all, want); /* and perhaps its group */
+    if (slot != NULL && run->state > IL_RUN_RUNNING && !work_is_executing(w, run->tenant, run->id))
+        work_slots_forget(all, slot); /* and perhaps its group */
     wake(w);
     il__mutex_unlock(&w->mutex);
 }
@@ -73,9 +73,9 @@ work_running(struct work_execution *e)
     struct work *w = e->w;
 
     il__mutex_lock(&w->mutex);
-    struct want *want = wants_find(&w->wants, e->tenant, e->id);
-    if (want != NULL)
-        wants_forget(&w->wants, want); /* its group is busy, so it stays */
+    struct slot *slot = work_slots_find(&w->slots, e->tenant, e->id);
+    if (slot != NULL)
+        work_slots_forget(&w->slots, slot); /* its group is busy, so it stays */
     il__mutex_unlock(&w->mutex);
 }
 
@@ -83,30 +83,31 @@ void
 work_started(struct work_execution *e, enum work_started how, const char *before_id)
 {
     struct work  *w   = e->w;
-    struct wants *all = &w->wants;
+    struct slots *all = &w->slots;
 
     il__mutex_lock(&w->mutex);
-    struct want_group *g    = wants_group(all, e->tenant, e->pub.plan.name);
-    struct want       *want = wants_find(all, e->tenant, e->id);
+    struct slot_group *g    = work_slots_group(all, e->tenant, e->pub.plan.name);
+    struct slot       *slot = work_slots_find(all, e->tenant, e->id);
     CHECK(g != NULL && g->busy); /* set by the dispatcher when it began */
     g->busy = false;
     if (how == WORK_STARTED_LATER) {
         /* An older slot must go first, possibly one we did not know of: try that one at once. */
-        struct want *before =
-            before_id != NULL ? wants_note(all, e->tenant, e->pub.plan.name, before_id, 0) : NULL;
-        bool ours        = before != NULL && before->group == g && before != want;
-        g->not_before_ns = ours ? 0 : il__clock_boot_ns() + RETRY_NS;
+        struct slot *before = before_id != NULL
+                                  ? work_slots_note(all, e->tenant, e->pub.plan.name, before_id, 0)
+                                  : NULL;
+        bool         ours   = before != NULL && before->group == g && before != slot;
+        g->not_before_ns    = ours ? 0 : il__clock_boot_ns() + RETRY_NS;
         if (ours)
-            wants_put_first(before);
+            work_slots_put_first(before);
     } else if (how == WORK_STARTED_TROUBLE) {
         g->not_before_ns = il__clock_boot_ns() + TROUBLE_NS;
     } else {
         g->not_before_ns = 0; /* the next slot may be tried now */
     }
-    if (how == WORK_STARTED_OVER && want != NULL)
-        wants_forget(all, want);
+    if (how == WORK_STARTED_OVER && slot != NULL)
+        work_slots_forget(all, slot);
     else
-        wants_drop_group(all, g);
+        work_slots_drop_group(all, g);
     wake(w);
     il__mutex_unlock(&w->mutex);
 }
@@ -166,12 +167,12 @@ take_page(struct work *w, const struct listing *l, const char *tenant, const il_
             continue; /* another server's */
         w->kind->drop(subject);
         il__mutex_lock(&w->mutex);
-        struct want *want = wants_find(&w->wants, tenant, run->id);
-        is_new            = is_new || want == NULL;
+        struct slot *slot = work_slots_find(&w->slots, tenant, run->id);
+        is_new            = is_new || slot == NULL;
         if (!work_is_executing(w, tenant, run->id)) /* started while the listing was read */
-            want = wants_note(&w->wants, tenant, name, run->id, run->seq);
-        if (want != NULL)
-            want->pass = l->pass;
+            slot = work_slots_note(&w->slots, tenant, name, run->id, run->seq);
+        if (slot != NULL)
+            slot->pass = l->pass;
         il__mutex_unlock(&w->mutex);
     }
     return is_new;
@@ -183,19 +184,19 @@ static void
 forget_unseen(struct work *w, const struct listing *l, const char *tenant)
 {
     il__mutex_lock(&w->mutex);
-    struct want_tenant *t = wants_tenant(&w->wants, tenant);
-    struct want_group  *g = t != NULL ? t->groups : NULL;
+    struct slot_tenant *t = work_slots_tenant(&w->slots, tenant);
+    struct slot_group  *g = t != NULL ? t->groups : NULL;
     while (g != NULL) {
-        struct want_group *next_group = g->next;
-        struct want       *want       = g->first;
-        while (want != NULL) {
-            struct want *next = want->next;
-            if (want->pass == UINT64_MAX)
-                want->pass = l->pass; /* the next listing must contain it */
-            else if (want->pass < l->pass && !(g->busy && work_is_executing(w, tenant, want->id)))
+        struct slot_group *next_group = g->next;
+        struct slot       *slot       = g->first;
+        while (slot != NULL) {
+            struct slot *next = slot->next;
+            if (slot->pass == UINT64_MAX)
+                slot->pass = l->pass; /* the next listing must contain it */
+            else if (slot->pass < l->pass && !(g->busy && work_is_executing(w, tenant, slot->id)))
                 /* the last one frees the group as well, if it is idle */
-                wants_forget(&w->wants, want);
-            want = next;
+                work_slots_forget(&w->slots, slot);
+            slot = next;
         }
         g = next_group;
     }
@@ -288,17 +289,17 @@ list_slots(struct work *w, struct listing *l)
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* The next group of the tenant that may be tried; *next_ns: when another one may. */
-static struct want_group *
-next_group(const struct want_tenant *t, int64_t now_ns, int64_t *next_ns)
+static struct slot_group *
+next_group(const struct slot_tenant *t, int64_t now_ns, int64_t *next_ns)
 {
-    struct want_group *best = NULL;
+    struct slot_group *best = NULL;
 
-    for (struct want_group *g = t->groups; g != NULL; g = g->next) {
+    for (struct slot_group *g = t->groups; g != NULL; g = g->next) {
         if (g->busy || g->first == NULL)
             continue;
         if (g->not_before_ns > now_ns)
             *next_ns = MIN(*next_ns, g->not_before_ns);
-        else if (best == NULL || want_comes_before(g->first, best->first))
+        else if (best == NULL || work_slot_comes_before(g->first, best->first))
             best = g;
     }
     return best;
@@ -306,17 +307,17 @@ next_group(const struct want_tenant *t, int64_t now_ns, int64_t *next_ns)
 
 /* Begin the first slot of a group. */
 static void
-start(struct work *w, struct want_group *g, int64_t now_ns)
+start(struct work *w, struct slot_group *g, int64_t now_ns)
 {
-    struct want *want    = g->first;
+    struct slot *slot    = g->first;
     void        *subject = w->kind->find(w->o.cookie, g->tenant->name, g->name);
 
     if (subject == NULL) { /* removed meanwhile: left alone */
-        wants_forget(&w->wants, want);
+        work_slots_forget(&w->slots, slot);
         return;
     }
     g->busy = true;
-    int rc  = work_execute(w, want->id, subject);
+    int rc  = work_execute(w, slot->id, subject);
     if (rc != 0) {
         g->busy          = false;
         g->not_before_ns = now_ns + TROUBLE_NS;
@@ -333,7 +334,7 @@ count_tenant(void *cookie, const char *tenant UNUSED)
 /* May the tenant have one more run here? Runs may last for hours, so room is kept for other
  * tenants. */
 static bool
-has_room(const struct work *w, const struct want_tenant *t, bool alone)
+has_room(const struct work *w, const struct slot_tenant *t, bool alone)
 {
     size_t n_own = 0;
 
@@ -347,19 +348,19 @@ static int64_t
 start_some(struct work *w)
 {
     size_t        n_served  = 0; /* tenants with subjects; counting stops at two */
-    struct wants *all       = &w->wants;
+    struct slots *all       = &w->slots;
     int64_t       now_ns    = il__clock_boot_ns();
     int64_t       next_ns   = INT64_MAX;
     size_t        n_idle    = 0; /* consecutive tenants with nothing to start */
     size_t        n_tenants = 0;
 
-    for (struct want_tenant *t = all->turn; t != NULL && (n_tenants == 0 || t != all->turn);
+    for (struct slot_tenant *t = all->turn; t != NULL && (n_tenants == 0 || t != all->turn);
          t                     = t->next)
         n_tenants++;
     w->kind->tenants(w->o.cookie, count_tenant, &n_served);
     while (all->turn != NULL && w->n_executions < w->o.runs_max && n_idle < n_tenants) {
-        struct want_tenant *t = all->turn;
-        struct want_group  *g =
+        struct slot_tenant *t = all->turn;
+        struct slot_group  *g =
             has_room(w, t, n_served < 2) ? next_group(t, now_ns, &next_ns) : NULL;
         all->turn = t->next;
         n_idle    = g != NULL ? 0 : n_idle + 1;
@@ -399,13 +400,13 @@ work_dispatch_main(void *arg)
     while (!w->closing) {
         join_ended(w);
         int64_t now_ns = il__clock_boot_ns();
-        if (w->look)
-            wants_try_all(&w->wants);
-        w->look &= l != NULL;
-        if (l != NULL && !w->stopping && (w->look || now_ns >= list_ns)) {
-            l->all    = w->look || now_ns >= l->all_ns;
+        if (w->rescan)
+            work_slots_try_all(&w->slots);
+        w->rescan &= l != NULL;
+        if (l != NULL && !w->stopping && (w->rescan || now_ns >= list_ns)) {
+            l->all    = w->rescan || now_ns >= l->all_ns;
             l->all_ns = l->all ? now_ns + LIST_ALL_NS : l->all_ns;
-            w->look   = false;
+            w->rescan = false;
             il__mutex_unlock(&w->mutex);
             list_slots(w, l);
             if (orphans != NULL)
@@ -423,7 +424,7 @@ work_dispatch_main(void *arg)
         }
         w->changed      = false;
         int64_t next_ns = w->stopping ? INT64_MAX : MIN(start_some(w), list_ns);
-        if (!w->closing && !w->changed && w->ended == NULL && (!w->look || w->stopping))
+        if (!w->closing && !w->changed && w->ended == NULL && (!w->rescan || w->stopping))
             work_wait(&w->wake, &w->mutex,
                       next_ns != INT64_MAX ? MAX(next_ns - il__clock_boot_ns(), 0) : -1);
     }

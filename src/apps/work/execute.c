@@ -14,7 +14,7 @@
 
 #include "apps/work/work_internal.h"
 #include "base/clock.h"
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 #include "base/parse.h"
 
 #define RENEWALS_NS (10 * WORK_NS_PER_S) /* history notes renewals at most this often */
@@ -144,7 +144,7 @@ work_run_say(struct work_run *run, const char *fmt, ...)
 }
 
 void
-work_run_sign(struct work_run *run)
+work_run_alive(struct work_run *run)
 {
     atomic_store(&execution_of(run)->sign_ns, il__clock_boot_ns());
 }
@@ -243,7 +243,8 @@ watch_lease(struct work_execution *e, int64_t now_ns)
         return at_ns;
     if (!e->unrenewed) {
         char text[120];
-        (void)snprintf(text, sizeof text, "not renewed for %" PRId64 " ms of %" PRId64,
+        (void)snprintf(text, sizeof text,
+                       "lease not renewed for %" PRId64 " ms (TTL %" PRId64 " ms)",
                        (now_ns - e->renewed_ns) / IL__NS_PER_MS, e->ttl_ms);
         e->unrenewed = true;
         work_note_run(e, WORK_EVENT_unrenewed, text);
@@ -343,7 +344,7 @@ work_run_poke(struct work_run *run)
 static void
 read_meta(struct work_execution *e, const char *meta)
 {
-    static const char none[] = "the run has no parameters: it was not started by a trigger";
+    static const char none[] = "the run has no parameters because it was not started by a trigger";
 
     e->meta           = json_loads(meta, 0, NULL);
     e->pub.parameters = json_object_get(e->meta, "parameters");

@@ -53,7 +53,7 @@ work_orphans_free(struct orphans *o)
 }
 
 bool
-work_tells_expiry(struct work *w, const char *tenant, const char *run)
+work_claim_expiry_report(struct work *w, const char *tenant, const char *run)
 {
     char  key[IL_KEY_BYTES_MAX + 1];
     il_op op = { .type = IL_OP_ACQUIRE, .tenant = tenant, .key = key, .holder = w->instance };
@@ -109,7 +109,7 @@ judge(struct orphans *o, const char *tenant, const il_run_info *run)
 
     if (run->started_at_ms == 0 || strstr(run->error, WORK_CRASHED) == NULL ||
         strncmp(run->key, o->w->prefix, o->w->n_prefix) != 0 ||
-        !work_tells_expiry(o->w, tenant, run->id))
+        !work_claim_expiry_report(o->w, tenant, run->id))
         return;
     work_note(o->w, (struct work_note){ .event   = WORK_EVENT_expired,
                                         .tenant  = tenant,

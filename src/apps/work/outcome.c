@@ -119,7 +119,7 @@ note_loss(struct work_execution *e, struct work_note note)
     }
     note.event = ran_out(error) ? WORK_EVENT_expired : WORK_EVENT_broken;
     note.text  = error;
-    if (note.event == WORK_EVENT_broken || work_tells_expiry(e->w, e->tenant, e->id))
+    if (note.event == WORK_EVENT_broken || work_claim_expiry_report(e->w, e->tenant, e->id))
         work_note(e->w, note);
     il_op_release(&op);
     /* still RUNNING: it will be FAILED in a moment */

@@ -1,6 +1,6 @@
 /*
- * presence.c: does a server execute this class of runs on the store? Each such server holds a
- * shared lock, which `interlock trigger` checks: without a server a run would wait with no
+ * presence.c: tells whether a server executes this class of runs on the store. Each such server
+ * holds a shared lock, which `interlock trigger` checks: without a server a run would wait with no
  * explanation.
  *
  * The lock is in a tenant of its own (work_kind.presence), whose name no real tenant can have. A

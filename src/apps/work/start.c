@@ -30,8 +30,8 @@ make_meta(const struct work_start *s, void **mem, const char **ret, il_error *re
         st = il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
     else if (strlen(text) > IL_META_BYTES_MAX)
         st = il__error_set(reterr, IL_LIMIT,
-                           "%s '%s': the parameters need %zu bytes as JSON; the limit is %d",
-                           s->class, s->name, strlen(text), IL_META_BYTES_MAX);
+                           "%s '%s': the parameters take %zu bytes as JSON, more than %d", s->class,
+                           s->name, strlen(text), IL_META_BYTES_MAX);
     else if ((*ret = il__arena_strdup(mem, text)) == NULL)
         st = il__error_set(reterr, IL_NOMEM, "out of memory for the parameters");
     free(text);
@@ -72,7 +72,7 @@ work_start_op(const struct work_start *s, void **mem, il_op *op, il_error *reter
     const char *meta = NULL;
 
     if (s->parameters != NULL && !json_is_object(s->parameters))
-        return il__error_set(reterr, IL_INVAL, "%s '%s': the parameters are not an object",
+        return il__error_set(reterr, IL_INVAL, "%s '%s': the parameters must be an object",
                              s->class, s->name);
     il_status st = make_meta(s, mem, &meta, reterr);
     if (st != IL_OK)

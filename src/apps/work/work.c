@@ -7,7 +7,7 @@
 #include "apps/work/work_internal.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 
 #define LEASE_MS 30000
 #define GRACE_MS 5000
@@ -164,11 +164,11 @@ work_start(struct work *w, il_error *reterr)
 }
 
 void
-work_look(struct work *w)
+work_rescan(struct work *w)
 {
     il__mutex_lock(&w->mutex);
     w->version++;
-    w->look = true;
+    w->rescan = true;
     CHECK(pthread_cond_signal(&w->wake) == 0);
     CHECK(pthread_cond_signal(&w->tick) == 0);
     il__mutex_unlock(&w->mutex);
@@ -220,7 +220,7 @@ work_close(struct work *w)
         return;
     work_stop(w);
     end_threads(w);
-    wants_release(&w->wants);
+    work_slots_release(&w->slots);
     CHECK(pthread_cond_destroy(&w->wake) == 0);
     CHECK(pthread_cond_destroy(&w->watch) == 0);
     CHECK(pthread_cond_destroy(&w->tick) == 0);
@@ -269,7 +269,7 @@ work_stats(struct work *w, struct work_stats *ret)
     *ret = (struct work_stats){ 0 };
     il__mutex_lock(&w->mutex);
     ret->n_running   = w->n_executions;
-    ret->n_waiting   = w->wants.n;
+    ret->n_waiting   = w->slots.n;
     ret->n_expiring  = w->n_expiring;
     ret->n_unrenewed = w->n_unrenewed;
     il__mutex_unlock(&w->mutex);

@@ -1,7 +1,7 @@
 /*
- * work.h: executes runs in the background, on one of several servers or in a command; the ground of
- * every app that does so. An app says what its runs are (struct work_kind); everything that is the
- * same for all of them is here.
+ * work.h: executes runs in the background, on one of several servers or in a command; the shared
+ * base of every app that has background runs. An app says what its runs are (struct work_kind);
+ * everything that is the same for all of them is here.
  *
  * A run belongs to a *subject* (a pipeline, an import): its key is CLASS:NAME in a tenant's
  * namespace. A trigger creates a *slot* (a PENDING run, work_start_op()); an executor starts that
@@ -9,15 +9,24 @@
  * executed once, however many servers know of it.
  *
  * Threads of an executor: the *dispatcher* looks for slots that no server executes, and starts runs
- * while there is room. Slots of this process are reported at once (work_take()); those created by
- * other servers, by the CLI or by a server that died are found in a listing, once a second. The
- * *ticker* triggers the ticks of schedules. The *watch* compares deadlines with the clock. A *run
- * thread* executes one run. Two *writers* write the live logs (live.h), the *recorder* the history
- * (record.h). Nothing that a run does waits for these.
+ * while there is room. Slots of this process are reported at once (work_slot_created()); those
+ * created by other servers, by the CLI or by a server that died are found in a listing, once a
+ * second. The *ticker* triggers the ticks of schedules. The *watch* compares deadlines with the
+ * clock. A *run thread* executes one run. Two *writers* write the live logs (live_log.h), the
+ * *recorder* the history (record.h). Nothing that a run does waits for these.
  *
- * Files: work.c (open, close, notes, counters), start.c (the op of a trigger), dispatch.c (slots),
- * execute.c (one run and the watch), outcome.c (how it ended), tick.c (schedules), orphan.c (runs
- * of servers that died), presence.c (does a server execute this class?), live.c, record.c.
+ *   work.c      opens and closes an executor; notes and counters
+ *   start.c     the op of a trigger
+ *   slots.c     the slots that wait for execution in this process
+ *   dispatch.c  the dispatcher
+ *   execute.c   one run; the watch
+ *   outcome.c   how a run has ended
+ *   hook.c      on_success, on_failure and on_lost of a run that has ended
+ *   schedule.c  the ticker
+ *   orphan.c    runs of servers that died
+ *   presence.c  tells whether a server executes this class
+ *   live_log.c  live logs, and the writers
+ *   record.c    the recorder
  */
 #ifndef IL_APPS_WORK_WORK_H
 #define IL_APPS_WORK_WORK_H
@@ -25,7 +34,7 @@
 #include <jansson.h>
 
 #include "core/cron.h"
-#include "apps/work/live.h"
+#include "apps/work/live_log.h"
 #include "apps/work/record.h"
 
 struct work;     /* the executor of one class of runs in this process */
@@ -140,7 +149,7 @@ struct work_kind {
 
 enum work_mode {
     WORK_SERVE, /* all of it */
-    WORK_HERE,  /* execute only the slots of work_take(): no listing, no schedules */
+    WORK_HERE,  /* execute only the slots of work_slot_created(): no listing, no schedules */
     WORK_ASK,   /* execute nothing: only triggers, for others to execute */
 };
 struct work_options {
@@ -172,12 +181,12 @@ bool work_pause(struct work *w, int64_t ms);
 
 /* A slot was created by this process: execute it as soon as there is room. Any thread; never waits
  * for the store. */
-void work_take(struct work *w, const char *tenant, const char *run_id, const char *name);
+void work_slot_created(struct work *w, const char *tenant, const char *run_id, const char *name);
 /* A run was cancelled through this process: it is not started any more, and the next one of its
  * subject is tried at once. Runs of other classes are ignored. Any thread; never waits. */
 void work_cancelled(struct work *w, const il_run_info *run);
 /* Subjects have changed: look for their slots and their ticks now. */
-void work_look(struct work *w);
+void work_rescan(struct work *w);
 /* Does a server execute this class on the store? True if the store cannot be reached. Waits for
  * it. */
 bool work_is_served(il *h, const struct work_kind *kind);
@@ -229,7 +238,7 @@ struct work_run {
     uint64_t          fence;
     const json_t     *parameters;  /* an object */
     int64_t           deadline_ns; /* total, CLOCK_BOOTTIME; INT64_MAX = none */
-    int64_t           stop_ms;     /* it is told to stop this long before the lease ends */
+    int64_t           stop_ms;     /* it is asked to stop this long before the lease expires */
     struct work_live *live;        /* for output that arrives in pieces (work_lines_add()) */
     void             *own;         /* the app's, until kind->ended() has returned */
     /* The app's: the run was done, but what it found calls for on_failure: why; "" = it does not */
@@ -274,7 +283,7 @@ void work_run_stage(struct work_run *run, const char *stage, int32_t percent);
 /* Add a line of its own to the log: "== text". A sign of life. */
 void work_run_say(struct work_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* It is alive and makes progress. Cheap; any thread. */
-void work_run_sign(struct work_run *run);
+void work_run_alive(struct work_run *run);
 
 /* ---- for metrics ----------------------------------------------------------------------------- */
 

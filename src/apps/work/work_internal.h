@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-#include "apps/work/wants.h"
+#include "apps/work/slots.h"
 #include "apps/work/work.h"
 
 #define WORK_NS_PER_S INT64_C(1000000000)
@@ -102,14 +102,14 @@ void            work_orphans_free(struct orphans *o);
 void work_orphans_look(struct orphans *o, char (*tenants)[IL_TENANT_BYTES_MAX + 1], size_t n);
 /* Should this server report that the run's lease expired? Of all servers that ask within a
  * minute, one gets true. */
-bool work_tells_expiry(struct work *w, const char *tenant, const char *run);
+bool work_claim_expiry_report(struct work *w, const char *tenant, const char *run);
 
 /* ---- presence of a server (presence.c); dispatcher only -------------------------------------- */
 
 void work_presence_tell(struct work *w, int64_t now_ns);
 void work_presence_end(struct work *w);
 
-/* ---- schedules (tick.c) ---------------------------------------------------------------------- */
+/* ---- schedules (schedule.c) ------------------------------------------------------------------ */
 
 void *work_tick_main(void *arg);
 
@@ -138,12 +138,12 @@ struct work {
     pthread_cond_t         watch; /* the watch */
     pthread_cond_t         tick;  /* the ticker */
     pthread_cond_t         idle;  /* an execution has ended, or the executor stops */
-    struct wants           wants;
+    struct slots           slots;
     struct work_execution *executions; /* threads that run */
     struct work_execution *ended;      /* threads to be joined */
     size_t                 n_executions;
-    uint64_t               version;  /* of the subjects: changes with work_look() */
-    bool                   look;     /* list, and try everything again, now */
+    uint64_t               version;  /* of the subjects: changes with work_rescan() */
+    bool                   rescan;   /* list, and try everything again, now */
     bool                   changed;  /* something may be started */
     bool                   stopping; /* no more runs */
     bool                   closing;  /* threads end */

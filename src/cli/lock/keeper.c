@@ -1,9 +1,9 @@
 /*
- * keeper.c: starts the keeper of `interlock lock`, and is it.
+ * keeper.c: starts the keeper process of `interlock lock`, and runs as that process.
  *
  * The process that it watches is known by a pidfd, so a pid that is used again is never signalled.
- * The keeper itself is known by its name, which has the end of the holder's: `interlock unlock`
- * never signals a process because a text in the store says so.
+ * The keeper itself is identified by its process name, which ends like the holder's name:
+ * `interlock unlock` never signals a process because a text in the store says so.
  */
 #include "cli/lock/keeper.h"
 
@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/mapping.h"
-#include "cli/wrap/held.h"
+#include "base/mapped_file.h"
+#include "cli/wrap/holder_text.h"
 #include "cli/wrap/meta.h"
 #include "proc/sys.h"
 
@@ -151,7 +151,7 @@ acquire(struct keeper *k, const char *meta, il_error *reterr)
     a.meta    = meta;
     a.place   = "interlock lock";
     if (w.quit_fd < 0 || il__thread_start(&thread, watch_main, &w) != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start the waiting thread");
+        return il__error_set(reterr, IL_NOMEM, "cannot start a thread");
     il_status st = il_acquire(k->store, o->key, &a, &k->lease, reterr);
     CHECK(eventfd_write(w.quit_fd, 1) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
@@ -159,7 +159,7 @@ acquire(struct keeper *k, const char *meta, il_error *reterr)
     return st;
 }
 
-/* A script that waits for what it holds itself would wait for ever: no other unit of work is
+/* A script that waits for what it holds itself would wait forever: no other unit of work is
  * involved that could let go. */
 static il_status
 check_own(const struct keeper *k, il_error *reterr)
@@ -176,8 +176,7 @@ check_own(const struct keeper *k, il_error *reterr)
         const il_lease_info *info  = &op.out.items[i];
         bool                 alone = info->mode != o->mode || o->mode == IL_MODE_EXCLUSIVE;
         if (alone && wrap_meta_keeper(info->meta, o->pid) != 0)
-            st = il__error_set(reterr, IL_DEADLOCK,
-                               "deadlock: process %d waits for '%s', which it holds itself",
+            st = il__error_set(reterr, IL_DEADLOCK, "deadlock: process %d already holds '%s'",
                                (int)o->pid, o->key);
     }
     il_op_release(&op);
@@ -256,11 +255,12 @@ keeper_main(const struct keeper_opts *o, int report_fd)
         _exit(1);
     k.report.status = name_holder(&k, &err);
     if (k.report.status == IL_OK && !open_signals(&k))
-        k.report.status = il__error_set(&err, IL_NOMEM, "cannot prepare the keeper");
+        k.report.status =
+            il__error_set(&err, IL_NOMEM, "cannot start the keeper: %s", strerror(errno));
     if (k.report.status == IL_OK)
         k.report.status = take(&k, &err);
     if (k.report.status == IL_HELD)
-        wrap_held_text(k.store, o->key, &err, k.report.message, sizeof k.report.message);
+        wrap_holder_text(k.store, o->key, &err, k.report.message, sizeof k.report.message);
     else if (k.report.status != IL_OK)
         (void)snprintf(k.report.message, sizeof k.report.message, "%s", err.message);
     bool wanted = tell(&k);
@@ -316,7 +316,7 @@ keeper_start(const struct keeper_opts *o, struct keeper_report *ret, int *ret_fd
     (void)close(fds[0]);
     if (pid < 0)
         return il__error_set(reterr, IL_NOMEM, "cannot start a keeper: %s", strerror(err));
-    return il__error_set(reterr, IL_STORE, "the keeper died before it had the key");
+    return il__error_set(reterr, IL_STORE, "the keeper process died before it acquired the key");
 }
 
 bool
@@ -326,7 +326,7 @@ keeper_confirm(int fd)
 }
 
 int
-keeper_find(pid_t keeper, const char *holder)
+keeper_open_pidfd(pid_t keeper, const char *holder)
 {
     char path[64], is[NAME_BYTES + 1] = "", should[NAME_BYTES];
     int  pidfd = il__proc_pidfd_open(keeper);

@@ -41,6 +41,6 @@ MUST_USE il_status keeper_start(const struct keeper_opts *o, struct keeper_repor
 MUST_USE bool      keeper_confirm(int fd);
 
 /* A pidfd of this keeper; -1: it has ended, or another process has its pid. */
-int keeper_find(pid_t keeper, const char *holder);
+int keeper_open_pidfd(pid_t keeper, const char *holder);
 
 #endif

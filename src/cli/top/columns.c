@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "cli/find_id.h"
-#include "cli/lease.h"
+#include "cli/print_lease.h"
 #include "cli/run_show.h"
 
 #define BAR_CELLS 10
@@ -220,12 +220,12 @@ static const struct top_column runs[] = {
 TEXT(queue_name, il_queue_info, name)
 NUMBER(queue_ready, il_queue_info, n_ready)
 NUMBER(queue_running, il_queue_info, n_running)
-NUMBER(queue_delayed, il_queue_info, n_scheduled)
+NUMBER(queue_scheduled, il_queue_info, n_scheduled)
 NUMBER(queue_failed, il_queue_info, n_failed)
 BY_TEXT(by_queue_name, il_queue_info, name)
 BY_NUMBER(by_queue_ready, il_queue_info, n_ready)
 BY_NUMBER(by_queue_running, il_queue_info, n_running)
-BY_NUMBER(by_queue_delayed, il_queue_info, n_scheduled)
+BY_NUMBER(by_queue_scheduled, il_queue_info, n_scheduled)
 BY_NUMBER(by_queue_failed, il_queue_info, n_failed)
 BY_NUMBER(by_queue_oldest, il_queue_info, oldest_ms)
 BY_NUMBER(by_queue_paused, il_queue_info, paused)
@@ -261,7 +261,7 @@ static const struct top_column queues[] = {
     { "QUEUE", queue_name, by_queue_name },
     { ">READY", queue_ready, by_queue_ready },
     { ">RUNNING", queue_running, by_queue_running },
-    { ">DELAYED", queue_delayed, by_queue_delayed },
+    { ">SCHEDULED", queue_scheduled, by_queue_scheduled },
     { ">FAILED", queue_failed, by_queue_failed },
     { ">OLDEST", queue_oldest, by_queue_oldest },
     { "PAUSED", queue_paused, by_queue_paused },

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/ask.h"
-#include "cli/lease.h"
+#include "cli/apply.h"
+#include "cli/print_lease.h"
 #include "cli/top/columns.h"
 
 #define CELL_BYTES_MAX 4096

@@ -69,7 +69,7 @@ il__capture_add(struct il__capture *c, uint32_t stream, const void *data, size_t
 }
 
 void
-il__capture_incomplete(struct il__capture *c)
+il__capture_mark_incomplete(struct il__capture *c)
 {
     if (c->b.n_bytes == 0)
         begin(c, 0);

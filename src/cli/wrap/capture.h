@@ -24,7 +24,7 @@ struct il__capture {
 /* Add output; if it exceeds IL_BLOB_BYTES_MAX, all of it is discarded. */
 void il__capture_add(struct il__capture *c, uint32_t stream, const void *data, size_t n_bytes);
 /* Some of the output is missing. */
-void il__capture_incomplete(struct il__capture *c);
+void il__capture_mark_incomplete(struct il__capture *c);
 /* The answer, owned by the capture; after an overflow it says only that. */
 const void *il__capture_answer(struct il__capture *c, size_t *ret_bytes);
 void        il__capture_release(struct il__capture *c);

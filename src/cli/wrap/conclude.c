@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "cli/defs.h"
 #include "cli/wrap/wrap_internal.h"
 #include "proc/spawn.h"
 #include "proc/sys.h"
-#include "cli/table.h"
 
 /* How long output may still be passed on after the command was stopped. */
 #define PUMP_PATIENCE_MS 1000
@@ -132,7 +132,7 @@ finish_output(struct wrap *r, const struct il__reaper_report *report, int status
 }
 
 int
-wrap_was_lost(struct wrap *r)
+wrap_report_lost(struct wrap *r)
 {
     r->outcome = "lost";
     wrap_tell(r,
@@ -206,8 +206,8 @@ wrap_conclude(struct wrap *r, const struct il__reaper_report *report)
 
     il__reaper_dismiss(&r->reaper); /* it exits while the store is busy */
     status = finish_output(r, report, status);
-    wrap_last_calls(r, report->end == IL__END_DEADLINE ||
-                           (atomic_load(&r->lost) && r->lost_in_silence));
+    wrap_bound_calls(r, report->end == IL__END_DEADLINE ||
+                            (atomic_load(&r->lost) && r->lost_in_silence));
     /* Before the release: whoever finds the key free must find the end of the run as well. */
     il__spool_end(&r->spool, status);
     return check_output(r, r->hold->give(r, report, status));

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/defs.h"
 #include "cli/wrap/wrap_internal.h"
 #include "proc/sys.h"
-#include "cli/table.h"
 
 static int
 print(const void *data, size_t n_bytes, int status)
@@ -103,7 +103,7 @@ fill_now(struct wrap *r, void *cookie, il_error *reterr)
 static void
 fill(struct wrap *r, int64_t fresh_ms, uint32_t flags, int status)
 {
-    static struct filling f; /* wrap_last_call() */
+    static struct filling f; /* wrap_bounded_call() */
     il_error              error;
 
     if (r->capture.b.n_bytes > IL_BLOB_BYTES_MAX) {
@@ -111,7 +111,7 @@ fill(struct wrap *r, int64_t fresh_ms, uint32_t flags, int status)
         return;
     }
     f              = (struct filling){ fresh_ms, flags, status };
-    il_status kept = wrap_last_call(r, fill_now, &f, &error);
+    il_status kept = wrap_bounded_call(r, fill_now, &f, &error);
     r->released    = kept == IL_OK;
     r->is_void |= kept == IL_STALE || kept == IL_LOST;
     if (kept != IL_OK && !r->is_void)
@@ -134,11 +134,11 @@ get_now(struct wrap *r, void *cookie, il_error *reterr)
 static bool
 print_fresh(struct wrap *r, int *ret)
 {
-    static il_op op; /* wrap_last_call() */
+    static il_op op; /* wrap_bounded_call() */
     il_error     error;
 
     op = (il_op){ .type = IL_OP_CACHE_GET, .key = r->opts->key };
-    if (wrap_last_call(r, get_now, &op, &error) != IL_OK)
+    if (wrap_bounded_call(r, get_now, &op, &error) != IL_OK)
         return false;
     bool fresh = op.status == IL_HIT;
     if (fresh) {
@@ -173,7 +173,7 @@ give(struct wrap *r, const struct il__reaper_report *report, int status)
         fill(r, o->build.negative_ms, IL_CACHE_NEGATIVE, status);
     bool kept = r->released;
     if (!kept) /* another client may build; at worst the build times out */
-        (void)wrap_last_call(r, abandon_now, NULL, &error);
+        (void)wrap_bounded_call(r, abandon_now, NULL, &error);
     r->released = true;
     /* It was filled meanwhile, or this was an early refresh of a value that is still fresh. */
     bool wanted = !kept && (r->is_void || status != 0) && !r->reaper.asked_to_end;

@@ -19,7 +19,7 @@ on_renewed(void *cookie, il_lease *lease UNUSED, int64_t deadline_ns)
 
 /* The reaper is told here, not by the main thread, which may be busy. */
 void
-wrap_lost(struct wrap *r, const il_lease *lease, const char *why)
+wrap_on_lost(struct wrap *r, const il_lease *lease, const char *why)
 {
     (void)snprintf(r->lost_why, sizeof r->lost_why, "%s", why);
     /* The watchdog reports an unrenewed lease when only the grace is left. */
@@ -31,7 +31,7 @@ wrap_lost(struct wrap *r, const il_lease *lease, const char *why)
 static void
 on_lost(void *cookie, il_lease *lease, const char *why)
 {
-    wrap_lost(cookie, lease, why);
+    wrap_on_lost(cookie, lease, why);
 }
 
 static il_status
@@ -120,7 +120,7 @@ wrap_conflict(struct wrap *r, const il_error *error)
     r->outcome = skip ? "skipped" : "held";
     if (r->opts->on_conflict != WRAP_JOIN) /* otherwise reported already, with the reason */
         wrap_tell_held(r, error, skip ? "; skipped" : "");
-    wrap_refused(r, error);
+    wrap_report_refusal(r, error);
     return skip ? 0 : r->opts->conflict_exit;
 }
 
@@ -173,7 +173,7 @@ release(struct wrap *r, il_error *reterr)
     il_status status;
 
     do
-        status = wrap_last_call(r, release_now, NULL, reterr);
+        status = wrap_bounded_call(r, release_now, NULL, reterr);
     while (il__clock_boot_ns() < until_ns && wrap_try_again(r, status, reterr));
     r->released = true;
     return status;
@@ -189,7 +189,7 @@ give(struct wrap *r, const struct il__reaper_report *report, int status)
     if (released == IL_OK || report->end == IL__END_LOST || report->end == IL__END_DEADLINE)
         return status;
     if (released == IL_LOST || released == IL_STALE || released == IL_NOT_HELD)
-        return wrap_was_lost(r);
+        return wrap_report_lost(r);
     il__proc_say("%s: cannot release the lease, it will expire: %s", r->opts->key, error.message);
     return status;
 }
@@ -212,11 +212,11 @@ wrap_spool_add(void *cookie, uint32_t stream, const void *data, size_t n_bytes)
 }
 
 void
-wrap_spool_incomplete(void *cookie)
+wrap_spool_mark_incomplete(void *cookie)
 {
     struct wrap *r = cookie;
 
-    il__spool_incomplete(&r->spool);
+    il__spool_mark_incomplete(&r->spool);
 }
 
 const struct wrap_hold wrap_hold_lease = { .take = take, .give = give, .drop = drop, .told = true };
@@ -224,6 +224,6 @@ const struct wrap_hold wrap_hold_join  = {
      .take = take,
      .give = give,
      .drop = drop,
-     .sink = { wrap_spool_add, wrap_spool_incomplete },
+     .sink = { wrap_spool_add, wrap_spool_mark_incomplete },
      .told = true,
 };

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <sys/wait.h>
 
+#include "cli/defs.h"
 #include "cli/wrap/wrap_internal.h"
 #include "proc/sys.h"
-#include "cli/table.h"
 
 static il_status
 begin(struct wrap *r, void *cookie, il_error *reterr)
@@ -77,7 +77,7 @@ take(struct wrap *r)
     else
         r->lease = il_once_lease(r->once);
     if (sig == 0 && status == IL_BUSY)
-        wrap_refused_once(r, op.out.meta, op.out.age_ms);
+        wrap_report_refusal_once(r, op.out.meta, op.out.age_ms);
     il_op_release(&op);
     return result;
 }
@@ -105,7 +105,7 @@ finish_now(struct wrap *r, void *cookie, il_error *reterr)
 static int
 give(struct wrap *r, const struct il__reaper_report *report, int status)
 {
-    static int code; /* wrap_last_call() */
+    static int code; /* wrap_bounded_call() */
     il_status  kept;
     il_error   error;
 
@@ -115,13 +115,13 @@ give(struct wrap *r, const struct il__reaper_report *report, int status)
         il__proc_say("%s: output larger than 1 MiB; only the exit status is kept", r->opts->key);
     code = status;
     do
-        kept = wrap_last_call(r, finish_now, &code, &error);
+        kept = wrap_bounded_call(r, finish_now, &code, &error);
     while (wrap_try_again(r, kept, &error));
     r->released = true; /* or unknown: then the claim expires, if it still exists */
     if (kept == IL_OK)
         return status;
     if (kept == IL_STALE || kept == IL_LOST)
-        return wrap_was_lost(r);
+        return wrap_report_lost(r);
     il__proc_say("%s: result not stored, so the command may run again: %s", r->opts->key,
                  error.message);
     return status != 0 ? status : il_status_exit(kept);
@@ -150,7 +150,7 @@ incomplete(void *cookie)
 {
     struct wrap *r = cookie;
 
-    il__capture_incomplete(&r->capture);
+    il__capture_mark_incomplete(&r->capture);
 }
 
 const struct wrap_hold wrap_hold_once = {

@@ -26,7 +26,7 @@ on_renewed(void *cookie, il_run *run UNUSED, int64_t deadline_ns)
 static void
 on_lost(void *cookie, il_run *run, const char *why)
 {
-    wrap_lost(cookie, il_run_lease(run), why);
+    wrap_on_lost(cookie, il_run_lease(run), why);
 }
 
 static void
@@ -111,10 +111,10 @@ skip(struct wrap *r, const il_run_info *other)
     r->outcome = "skipped";
     if (!r->opts->quiet || r->opts->json)
         wrap_tell(r, "%s: run %s is %s; skipped", r->opts->key, other->id,
-                  other->state == IL_RUN_PENDING ? "waiting to start" : "at work");
+                  other->state == IL_RUN_PENDING ? "waiting to start" : "running");
     error.fence = other->fence;
     (void)snprintf(error.holder, sizeof error.holder, "%s", other->holder);
-    wrap_refused(r, &error);
+    wrap_report_refusal(r, &error);
     return 0;
 }
 
@@ -213,8 +213,8 @@ take(struct wrap *r)
     for (int tries = 0; r->run == NULL && result == WRAP_GO_ON; tries++) {
         int sig;
         if (tries == JOIN_TRIES_MAX) {
-            il__error_set(&error, IL_HELD, "%s: runs start and end too quickly to be joined",
-                          o->key);
+            il__error_set(&error, IL_HELD,
+                          "%s: cannot join: runs start and end too quickly; try again", o->key);
             return wrap_give_up(r, &error);
         }
         if (start.wait_ms != 0)
@@ -307,20 +307,20 @@ finish_now(struct wrap *r, void *cookie, il_error *reterr)
 static int
 give(struct wrap *r, const struct il__reaper_report *report, int status)
 {
-    static struct ending e; /* wrap_last_call() */
+    static struct ending e; /* wrap_bounded_call() */
     bool                 lost = atomic_load(&r->lost) || report->end == IL__END_DEADLINE;
     il_status            finished;
     il_error             error;
 
     e = ending_of(r, report);
     do
-        finished = wrap_last_call(r, finish_now, &e, &error);
+        finished = wrap_bounded_call(r, finish_now, &e, &error);
     while (wrap_try_again(r, finished, &error));
     r->released = true;
     if (finished == IL_OK || lost)
         return status;
     if (finished == IL_STALE || finished == IL_LOST || finished == IL_NOT_FOUND)
-        return wrap_was_lost(r);
+        return wrap_report_lost(r);
     il__proc_say("%s: cannot record the end of the run, its lease will expire: %s", r->opts->key,
                  error.message);
     return status;
@@ -348,6 +348,6 @@ const struct wrap_hold wrap_hold_record = {
     .take = take,
     .give = give,
     .drop = drop,
-    .sink = { add, wrap_spool_incomplete },
+    .sink = { add, wrap_spool_mark_incomplete },
     .told = true,
 };

@@ -14,10 +14,10 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "cli/defs.h"
 #include "cli/wrap/meta.h"
 #include "cli/wrap/wrap_internal.h"
 #include "proc/sys.h"
-#include "cli/table.h"
 
 #define LIVENESS_MS 1000 /* how often to check, besides events, whether the runner is alive */
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mapping.h"
+#include "base/mapped_file.h"
 #include "proc/sys.h"
 
 #define JOIN_SECONDS_MAX 1

@@ -68,7 +68,7 @@ il__spool_path(const char *tenant, const char *key, const char *holder,
     hash = fnv1a(fnv1a(fnv1a(hash, tenant != NULL ? tenant : "default"), key), holder);
     il__buf_addf(&path, "-%016" PRIx64 SPOOL_SUFFIX, hash);
     if (path.failed)
-        return il__error_set(reterr, IL_STORE, "path of the state folder too long");
+        return il__error_set(reterr, IL_STORE, "the path of the state folder is too long");
     (void)snprintf(out, IL__SPOOL_PATH_BYTES_MAX + 1, "%s", il__buf_str(&path)); /* it fits */
     return IL_OK;
 }
@@ -192,7 +192,7 @@ il__spool_begin(struct il__spool *s, uint64_t fence)
 }
 
 void
-il__spool_incomplete(struct il__spool *s)
+il__spool_mark_incomplete(struct il__spool *s)
 {
     if (s->fd < 0 || s->head.incomplete != 0)
         return;
@@ -224,7 +224,7 @@ il__spool_add(struct il__spool *s, uint32_t stream, const void *data, size_t n_b
      * incomplete.
      */
     (void)!ftruncate(s->fd, (off_t)s->n_bytes);
-    il__spool_incomplete(s);
+    il__spool_mark_incomplete(s);
 }
 
 void

@@ -70,7 +70,7 @@ void      il__spool_begin(struct il__spool *s, uint64_t fence);
 /* Add output. What does not fit or cannot be written is omitted, and so is everything after it. */
 void il__spool_add(struct il__spool *s, uint32_t stream, const void *data, size_t n_bytes);
 /* From now on some output is missing. */
-void il__spool_incomplete(struct il__spool *s);
+void il__spool_mark_incomplete(struct il__spool *s);
 void il__spool_end(struct il__spool *s, int exit_status); /* and close; the file stays */
 void il__spool_drop(struct il__spool *s);                 /* close and remove, if there is one */
 

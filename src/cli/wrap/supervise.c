@@ -142,7 +142,7 @@ on_lease_end(struct wrap *r, int timer_fd)
     }
     /* Otherwise on_lost has already told the reaper, from the watchdog's thread. */
     if (!r->hold->told)
-        wrap_lost(r, r->lease, "claim taken over, dropped, or not renewed in time");
+        wrap_on_lost(r, r->lease, "claim taken over, dropped, or not renewed in time");
     int64_t deadline_ns = atomic_load(&r->reaper.shared->deadline_ns);
     il__proc_timer_arm(timer_fd, MIN(deadline_ns, il__clock_boot_ns() + patience_ns));
 }

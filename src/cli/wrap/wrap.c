@@ -115,14 +115,15 @@ prepare(struct wrap *r)
         return il__proc_exec_failed(o->argv[0], NULL, r->path_error); /* the outcome is "failed" */
     if (o->kind == WRAP_RECORD &&
         (il_uuid(r->id) != IL_OK || setenv("INTERLOCK_RUN", r->id, 1) != 0)) {
-        il__error_set(&error, IL_STORE, "cannot create a run id: out of memory or random bytes");
+        il__error_set(&error, IL_STORE,
+                      "cannot create a run id: out of memory, or cannot read random bytes");
         return wrap_give_up(r, &error);
     }
     il__proc_tty_open(&r->tty);
     /* A subreaper as well: if the reaper is killed, its descendants become our children. */
     if (!wrap_signals_open(r) || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ||
         (r->hold->sink.add != NULL && !wrap_pump_init(&r->pump))) {
-        il__error_set(&error, IL_NOMEM, "cannot prepare the run: %s", strerror(errno));
+        il__error_set(&error, IL_NOMEM, "cannot start the run: %s", strerror(errno));
         return wrap_give_up(r, &error);
     }
     struct il__reaper_opts reaper = {
@@ -224,7 +225,7 @@ clean_up(struct wrap *r)
 
     wrap_pump_finish(&r->pump);
     il__spool_drop(&r->spool);
-    (void)wrap_last_call(r, close_now, NULL, &error);
+    (void)wrap_bounded_call(r, close_now, NULL, &error);
     if (r->stuck) {
         il__reaper_reap(&r->reaper); /* the rest is in use */
         return;

@@ -4,16 +4,24 @@
  * cli/cmd_*.c parse the command line; the work is done here. The process between wrapper and
  * command, and how a process tree is ended, are in src/proc.
  *
- *   wrap.c             the wrapper, from the options to the exit status
- *   hold_*.c           what the command runs under: a lease, a recorded run, the claim of an
- *                      idempotency key, a build
- *   supervise.c        while the command runs
- *   signals.c          signals sent to the wrapper, also while it waits for the store
- *   conclude.c         after the command's end: its status and the messages about it
- *   last_call.c        giving back when the store does not answer
- *   held.c, meta.c     who holds a key: reading and writing the meta of a lease
- *   pump.c             passing output on; capture.c, log.c, spool.c keep it
- *   join.c             --on-conflict join, with spool_read.c
+ *   wrap.c            the wrapper, from the options to the exit status
+ *   hold_lease.c      what the command runs under: a lease
+ *   hold_record.c     ... or a recorded run
+ *   hold_once.c       ... or the claim of an idempotency key
+ *   hold_build.c      ... or a build of a cached value
+ *   supervise.c       while the command runs
+ *   signals.c         signals sent to the wrapper, also while it waits for the store
+ *   conclude.c        after the command's end: its status and the messages about it
+ *   bounded_call.c    giving back when the store does not answer
+ *   holder_text.c     says who holds a key
+ *   report_refusal.c  reports a refusal to the store, for the key's history
+ *   meta.c            the meta of a lease, which describes its holder
+ *   pump.c            passes output on
+ *   capture.c         keeps output in memory, for an answer or a value
+ *   log.c             writes output to the store
+ *   spool.c           keeps output in a file, for --on-conflict join
+ *   spool_read.c      reads that
+ *   join.c            --on-conflict join
  */
 #ifndef IL_CLI_WRAP_WRAP_H
 #define IL_CLI_WRAP_WRAP_H

@@ -71,7 +71,7 @@ struct wrap {
     il_once                *once;     /* ONCE */
     il_build               *build;    /* BUILD */
     bool                    released; /* or tried to */
-    bool                    bounded;  /* last_call.c: the remaining calls have a deadline */
+    bool                    bounded;  /* bounded_call.c: the remaining calls have a deadline */
     int64_t                 leave_by_ns;
     bool                    stuck; /* a call missed it: the store is in use until we exit */
     /* Written by the watchdog's thread, the flag last; read when the flag is set. */
@@ -140,7 +140,7 @@ int wrap_conclude(struct wrap *r, const struct il__reaper_report *report);
 void wrap_hook(struct wrap *r, int status);
 
 /* The lease had ended before it was given back: report it; returns the exit status. */
-int wrap_was_lost(struct wrap *r);
+int wrap_report_lost(struct wrap *r);
 
 /*
  * The store answered the report of the outcome with `status`. Should it be repeated after a moment?
@@ -152,16 +152,16 @@ bool wrap_try_again(struct wrap *r, il_status status, const il_error *error);
 /* Report the outcome: as a line on stderr, or with --json in r->message. */
 void wrap_tell(struct wrap *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- last_call.c ------------------------------------------------------------------------ */
+/* ---- bounded_call.c -------------------------------------------------------------------------- */
 
 /* The command is over. `silent`: its lease too, because the store did not answer. */
-void wrap_last_calls(struct wrap *r, bool silent);
+void wrap_bound_calls(struct wrap *r, bool silent);
 
 /* Call `fn`, which calls the store. Returns its result; or IL_STORE, with r->stuck set, if it
  * takes too long or a signal comes. `cookie` must be static: `fn` may still use it then. */
-il_status wrap_last_call(struct wrap *r, wrap_take_fn *fn, void *cookie, il_error *reterr);
+il_status wrap_bounded_call(struct wrap *r, wrap_take_fn *fn, void *cookie, il_error *reterr);
 
-/* ---- held.c ------------------------------------------------------------------------ */
+/* ---- holder_text.c --------------------------------------------------------------------------- */
 
 /* Report who holds the key. `more` is appended to the message. */
 void wrap_tell_held(struct wrap *r, const il_error *error, const char *more);
@@ -169,12 +169,12 @@ void wrap_tell_held(struct wrap *r, const il_error *error, const char *more);
 /* About to wait: on a terminal, say for whom, unless the key looks free for us. */
 void wrap_say_waiting(const struct wrap *r);
 
-/* ---- refused.c ------------------------------------------------------------------------ */
+/* ---- report_refusal.c ------------------------------------------------------------------------ */
 
 /* After the caller was told: report to the store that the key is held; of an idempotency key, that
  * the attempt with this meta is still running. */
-void wrap_refused(struct wrap *r, const il_error *error);
-void wrap_refused_once(struct wrap *r, const char *meta, int64_t age_ms);
+void wrap_report_refusal(struct wrap *r, const il_error *error);
+void wrap_report_refusal_once(struct wrap *r, const char *meta, int64_t age_ms);
 
 /* ---- join.c ------------------------------------------------------------------------ */
 
@@ -193,10 +193,10 @@ enum wrap_joined wrap_join(struct wrap *r, const il_error *held, int *ret_status
 int wrap_conflict(struct wrap *r, const il_error *error);
 
 /* Callbacks of a lease or a run, on the watchdog's thread: it is lost. */
-void wrap_lost(struct wrap *r, const il_lease *lease, const char *why);
+void wrap_on_lost(struct wrap *r, const il_lease *lease, const char *why);
 
 /* The spool as a sink of the pump. */
 bool wrap_spool_add(void *cookie, uint32_t stream, const void *data, size_t n_bytes);
-void wrap_spool_incomplete(void *cookie);
+void wrap_spool_mark_incomplete(void *cookie);
 
 #endif

@@ -74,7 +74,7 @@ take_row(const PGresult *r, int i_row, struct data_row *row)
     int n = il__pq->PQnfields(r);
 
     CHECK(n <= DATA_COLUMNS_MAX);
-    *row = (struct data_row){ .n = (size_t)n };
+    *row = (struct data_row){ 0 };
     for (int i = 0; i < n; i++) {
         uint64_t be;
         row->columns[i].text = "";
@@ -221,10 +221,10 @@ static il_status
 refuse(const struct postgres_data *s, il_error *reterr)
 {
     if (strcmp(s->conn.sqlstate, "42501") == 0) /* insufficient_privilege */
-        return il__error_set(
-            reterr, IL_STORE,
-            "%s: cannot create the tables for tenants, keys and audit as this user (%.100s)",
-            s->where, s->conn.why);
+        return il__error_set(reterr, IL_STORE,
+                             "%s: cannot create the server's tables as this user; run `interlock "
+                             "migrate` as their owner (%.100s)",
+                             s->where, s->conn.why);
     return il__pg_error(&s->conn, reterr);
 }
 

@@ -82,7 +82,7 @@ take_row(sqlite3_stmt *stmt, struct data_row *row)
     int n = sqlite3_column_count(stmt);
 
     CHECK(n <= DATA_COLUMNS_MAX);
-    *row = (struct data_row){ .n = (size_t)n };
+    *row = (struct data_row){ 0 };
     for (int i = 0; i < n; i++) {
         row->columns[i].text = "";
         if (sqlite3_column_type(stmt, i) == SQLITE_INTEGER)
@@ -280,7 +280,7 @@ open_file(struct sqlite_data *s, const struct data_engine_open *o, il_error *ret
     opts.timeout_ms = o->timeout_ms;
     opts.flags      = IL_OPEN_NO_SWEEP | (o->existing ? (uint32_t)IL_OPEN_EXISTING : 0);
     if (strchr(s->path, '?') != NULL)
-        return il__error_set(reterr, IL_INVAL, "the data store URL takes no options after '?'");
+        return il__error_set(reterr, IL_INVAL, "a sqlite: data store URL takes no options");
     il_status st = il_open(o->url, &opts, &s->store, reterr);
     return st == IL_OK ? connect_to(s, s->path, o->timeout_ms, reterr) : st;
 }

@@ -8,6 +8,7 @@
 
 #include "base/tree.h"
 #include "core/cache.h"
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 

@@ -9,7 +9,7 @@
 
 /* Remove a hold from its key and free it. A lease is remembered, unless it was never confirmed. */
 void
-il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
+il__mem_hold_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
 {
     CHECK(il__lease_ended(how));
     if (h->run != NULL)
@@ -26,19 +26,19 @@ il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how)
 }
 
 bool
-il__mem_dead(const struct mem_store *m, const struct mem_hold *h)
+il__mem_hold_is_dead(const struct mem_store *m, const struct mem_hold *h)
 {
     return il__lease_due(h->due.at, m->now_ms);
 }
 
-struct il__load
-il__mem_load(const struct mem_key *k)
+struct il__occupancy
+il__mem_occupancy(const struct mem_key *k)
 {
-    struct il__load load = { 0 };
+    struct il__occupancy live = { 0 };
 
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next)
-        il__load_add(&load, h->mode, h->permits);
-    return load;
+        il__occupancy_add(&live, h->mode, h->permits);
+    return live;
 }
 
 /* The head waiter's turn has come: it becomes an offered lease and is woken. */
@@ -57,23 +57,23 @@ offer(struct mem_store *m, struct mem_key *k, struct mem_hold *h)
 }
 
 void
-il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
+il__mem_offer_next(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
 {
 #ifdef IL_MUTANT_last_in_first_out
     struct mem_hold *h = k->waiters.tail;
 #else
     struct mem_hold *h = k->waiters.head;
 #endif
-    struct il__load load = il__mem_load(k);
+    struct il__occupancy live = il__mem_occupancy(k);
 
     while (h != NULL) {
         struct mem_hold *next = h->next;
         if (h->verdict == NULL) {
 #ifndef IL_MUTANT_grant_without_recheck
-            if (il__conflict(&load, h->mode, h->permits) != IL__COMPATIBLE)
+            if (il__conflict(&live, h->mode, h->permits) != IL__COMPATIBLE)
                 return; /* first in, first out: no overtaking */
 #endif
-            il__load_add(&load, h->mode, h->permits);
+            il__occupancy_add(&live, h->mode, h->permits);
             offer(m, k, h);
             if (counts != NULL)
                 counts->n_offered++;
@@ -100,7 +100,7 @@ expire(struct mem_store *m, struct mem_hold *h)
             return;
         }
     }
-    il__mem_end(m, h, il__lease_step(h->state, IL__EV_EXPIRE));
+    il__mem_hold_end(m, h, il__lease_step(h->state, IL__EV_EXPIRE));
 }
 
 /* Remove overdue holds from a key and hand it to the next waiters. The key may be left idle; the
@@ -115,7 +115,7 @@ il__mem_expire(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
         return; /* nothing is overdue anywhere */
     for (struct mem_hold *h = k->leases.head; h != NULL; h = next) {
         next = h->next;
-        if (!il__mem_dead(m, h))
+        if (!il__mem_hold_is_dead(m, h))
             continue;
         changed = true;
         if (counts != NULL) {
@@ -126,15 +126,15 @@ il__mem_expire(struct mem_store *m, struct mem_key *k, il_sweep_out *counts)
     }
     for (struct mem_hold *h = k->waiters.head; h != NULL; h = next) {
         next = h->next;
-        if (!il__mem_dead(m, h))
+        if (!il__mem_hold_is_dead(m, h))
             continue;
         changed = true;
         if (counts != NULL) {
             counts->n_dropped++;
             counts->n_runs += h->run != NULL;
         }
-        il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
+        il__mem_hold_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
     }
     if (changed)
-        il__mem_give_on(m, k, counts);
+        il__mem_offer_next(m, k, counts);
 }

@@ -1,9 +1,10 @@
 /*
- * history.c: what happened to keys, in the memory engine. The rules are in src/core/history.h.
+ * history.c: the recorded expiries, breaks and refusals of keys, in the memory engine. The rules
+ * are in src/core/history.h.
  *
  * A key's history is the text that the core makes of it, and outlives the key's leases. Those of a
- * tenant are in a list, the one that changed last at its end: the first goes when there are too
- * many, and when it is a week old. If memory runs out, the event is not recorded.
+ * tenant are in a list, the one that changed last at its end: the oldest is removed when there are
+ * too many, or after a week. If memory runs out, the event is not recorded.
  */
 #include "core/history.h"
 
@@ -220,7 +221,7 @@ static bool
 add_overdue(struct mem_store *m, const struct mem_key *k, struct il__buf *text)
 {
     for (const struct mem_hold *h = k->leases.head; h != NULL; h = h->next) {
-        if (h->state != IL_LEASE_HELD || !il__mem_dead(m, h))
+        if (h->state != IL_LEASE_HELD || !il__mem_hold_is_dead(m, h))
             continue;
         struct il__lease_facts facts = facts_of(m, h);
         struct il__event       e     = il__event_expired(&facts, m->wall_ms);

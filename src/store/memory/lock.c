@@ -3,9 +3,9 @@
  * src/core/README.md.
  */
 #include "base/buf.h"
-#include "core/answer.h"
 #include "core/lease.h"
 #include "core/limits.h"
+#include "core/messages.h"
 #include "core/op.h"
 #include "store/memory/history.h"
 #include "store/memory/run.h"
@@ -35,13 +35,13 @@ il__mem_find_holder(struct mem_store *m, const struct mem_key *k, const struct m
     return NULL;
 }
 
-uint64_t
-il__mem_newest_fence(const struct mem_key *k)
+static uint64_t
+newest_fence(const struct mem_key *k)
 {
     return k->leases.tail != NULL ? k->leases.tail->fence : 0;
 }
 
-/* HELD, with the lease in the way: the oldest conflicting one, otherwise the oldest. */
+/* HELD, with the conflicting lease: the oldest conflicting one, otherwise the oldest. */
 void
 il__mem_answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
 {
@@ -56,7 +56,7 @@ il__mem_answer_held(struct mem_store *m, il_op *op, struct mem_key *k)
         }
     }
     op->status    = IL_HELD;
-    op->out.fence = il__mem_newest_fence(k);
+    op->out.fence = newest_fence(k);
     if (in_the_way != NULL && !il__mem_show(m, op, in_the_way))
         op->status = IL_NOMEM;
 }
@@ -122,8 +122,8 @@ leave_queue(struct mem_store *m, struct mem_hold *w)
 {
     struct mem_key *k = w->key;
 
-    il__mem_end(m, w, il__lease_step(w->state, IL__EV_LEAVE));
-    il__mem_give_on(m, k, NULL);
+    il__mem_hold_end(m, w, il__lease_step(w->state, IL__EV_LEAVE));
+    il__mem_offer_next(m, k, NULL);
 }
 
 static void
@@ -252,12 +252,12 @@ il__mem_has_queue(const struct mem_key *k)
 static void
 acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names *names)
 {
-    const il_lock_in *in   = &op->in.lock;
-    struct il__load   load = il__mem_load(k);
+    const il_lock_in    *in   = &op->in.lock;
+    struct il__occupancy live = il__mem_occupancy(k);
 
     if (!il__mem_rank_ok(m, op, names))
         return;
-    enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
+    enum il__verdict verdict = il__conflict(&live, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
         il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
     else if (verdict == IL__COMPATIBLE && !il__mem_has_queue(k))
@@ -305,7 +305,7 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
     const struct il__ended *ended = il__mem_find_ended(m, &names);
 
     if (k != NULL)
-        op->out.fence = il__mem_newest_fence(k);
+        op->out.fence = newest_fence(k);
     if (k != NULL && il__mem_find_holder(m, k, &k->leases, op->holder) != NULL)
         il__op_end(op, IL_STALE, IL__SAY_OTHER_FENCE);
     else if (ended != NULL && ended->fence == op->fence && ended->how == IL_LEASE_RELEASED &&
@@ -346,10 +346,10 @@ il__mem_renew(struct mem_store *m, il_op *op)
     if (h == NULL) {
         answer_not_current(m, op, k);
     } else if (h->state == IL_LEASE_OFFERED) {
-        op->out.fence = il__mem_newest_fence(k);
+        op->out.fence = newest_fence(k);
         il__op_end(op, IL_LOST, IL__SAY_UNCONFIRMED);
     } else if (il__lease_step(h->state, IL__EV_RENEW) == IL_LEASE_NONE) {
-        op->out.fence = il__mem_newest_fence(k);
+        op->out.fence = newest_fence(k);
         il__answer_closing(op, h->verdict);
     } else {
         if (op->in.lock.ttl_ms != 0)
@@ -373,10 +373,10 @@ il__mem_release(struct mem_store *m, il_op *op)
     if (h == NULL) {
         answer_not_current(m, op, k);
     } else {
-        il__mem_end(m, h, il__lease_step(h->state, IL__EV_RELEASE));
-        il__mem_give_on(m, k, NULL);
+        il__mem_hold_end(m, h, il__lease_step(h->state, IL__EV_RELEASE));
+        il__mem_offer_next(m, k, NULL);
         op->status    = IL_OK;
-        op->out.fence = il__mem_newest_fence(k);
+        op->out.fence = newest_fence(k);
     }
     if (k != NULL)
         il__mem_key_drop_if_idle(m, k);
@@ -402,13 +402,13 @@ break_lease(struct mem_store *m, il_op *op, struct mem_key *k, struct mem_hold *
     h->verdict = reason;
     il__board_wake(&m->board, IL__BOARD_BREAK); /* notify the holder */
     if (il__lease_ended(state)) {
-        il__mem_end(m, h, state);
-        il__mem_give_on(m, k, NULL);
+        il__mem_hold_end(m, h, state);
+        il__mem_offer_next(m, k, NULL);
     } else {
         h->state = state;
     }
     op->status    = IL_OK;
-    op->out.fence = il__mem_newest_fence(k);
+    op->out.fence = newest_fence(k);
 }
 
 void
@@ -427,7 +427,7 @@ il__mem_break(struct mem_store *m, il_op *op)
     if (h != NULL) {
         break_lease(m, op, k, h);
     } else {
-        op->out.fence = il__mem_newest_fence(k);
+        op->out.fence = newest_fence(k);
         op->status    = k->leases.n > 0 ? IL_STALE : IL_NOT_HELD;
     }
     il__mem_key_drop_if_idle(m, k);

@@ -80,7 +80,7 @@ carry_out(struct mem_store *m, il_op *op, const struct mem_names *names)
         il__mem_usage(m, op);
         break;
     case IL_OP_ORDER_LIST:
-        il__mem_order_list(m, op);
+        il__order_list(&m->order, &m->ranks, op);
         break;
     case IL_OP_REFUSED:
         il__mem_refused(m, op);
@@ -311,8 +311,7 @@ il__store_memory_open(const struct il__store_open *o, struct il__store **ret, il
     if (o->path[0] != '\0')
         return open_named(o, ret, reterr);
     if (o->existing)
-        return il__error_set(reterr, IL_STORE,
-                             "an unnamed memory store is always new, it cannot be reopened");
+        return il__error_set(reterr, IL_STORE, "an unnamed memory store cannot be reopened");
     il__mutex_lock(&registry_mutex);
     struct mem_store *m = mem_new(o);
     il__mutex_unlock(&registry_mutex);

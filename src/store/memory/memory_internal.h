@@ -3,6 +3,20 @@
  *
  * One mutex protects all of them. A hold is a waiter or a lease: the same object from the moment it
  * queues until it ends. See ../README.md, "Memory".
+ *
+ *   memory.c   opens and frees stores; batches
+ *   tables.c   keys, units of work, lists and pools
+ *   lock.c     acquire, renew, release, break
+ *   expire.c   ends holds and offers keys to the next waiter
+ *   order.c    lock order
+ *   show.c     get, list, check_fence
+ *   sweep.c    recovery, and the deadlock search
+ *   history.c  the recorded expiries, breaks and refusals
+ *   once.c     idempotency keys
+ *   cache.c    cached values
+ *   usage.c    how much a tenant stores
+ *
+ * Runs are in run.h, jobs, queues and schedules in queue_internal.h.
  */
 #ifndef IL_STORE_MEMORY_INTERNAL_H
 #define IL_STORE_MEMORY_INTERNAL_H
@@ -134,17 +148,16 @@ struct mem_hold *il__mem_unit_next(struct mem_hold *h);
 void             il__mem_tables_release(struct mem_store *m);
 
 /* expire.c: ending holds, handing keys over */
-void            il__mem_end(struct mem_store *m, struct mem_hold *h, il_lease_state how);
-void            il__mem_expire(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
-void            il__mem_give_on(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
-struct il__load il__mem_load(const struct mem_key *k);
-bool            il__mem_dead(const struct mem_store *m, const struct mem_hold *h);
+void il__mem_hold_end(struct mem_store *m, struct mem_hold *h, il_lease_state how);
+void il__mem_expire(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
+void il__mem_offer_next(struct mem_store *m, struct mem_key *k, il_sweep_out *counts);
+struct il__occupancy il__mem_occupancy(const struct mem_key *k);
+bool                 il__mem_hold_is_dead(const struct mem_store *m, const struct mem_hold *h);
 
 /* lock.c: the building blocks of acquires and of starts of runs; `op` is an acquire */
 struct mem_hold        *il__mem_find_holder(struct mem_store *m, const struct mem_key *k,
                                             const struct mem_list *list, const char *holder);
 bool                    il__mem_has_queue(const struct mem_key *k);
-uint64_t                il__mem_newest_fence(const struct mem_key *k);
 void                    il__mem_answer_held(struct mem_store *m, il_op *op, struct mem_key *k);
 void                    il__mem_acquire_own(struct mem_store *m, il_op *op, struct mem_hold *h);
 struct mem_hold        *il__mem_grant(struct mem_store *m, il_op *op, struct mem_key *k,
@@ -173,6 +186,5 @@ il_status il__mem_search_deadlock(struct mem_store *m, const char *tenant,
 /* order.c */
 bool il__mem_rank_ok(struct mem_store *m, il_op *op, const struct mem_names *names);
 void il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names);
-void il__mem_order_list(struct mem_store *m, il_op *op);
 
 #endif

@@ -13,7 +13,7 @@
 static struct mem_hold *
 next_live(const struct mem_store *m, struct mem_hold *h)
 {
-    while (h != NULL && (h->state == IL_LEASE_WAITING || il__mem_dead(m, h)))
+    while (h != NULL && (h->state == IL_LEASE_WAITING || il__mem_hold_is_dead(m, h)))
         h = il__mem_unit_next(h);
     return h;
 }
@@ -88,10 +88,4 @@ il__mem_learn(struct mem_store *m, il_op *op, const struct mem_names *names)
         qsort(holds, n, sizeof *holds, compare_holds);
     for (size_t i = 0; i < n; i++)
         judge(m, op, holds[i]);
-}
-
-void
-il__mem_order_list(struct mem_store *m, il_op *op)
-{
-    il__order_list(&m->order, &m->ranks, op);
 }

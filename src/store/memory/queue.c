@@ -4,6 +4,7 @@
  */
 #include "store/memory/queue.h"
 
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "core/queue.h"
@@ -182,18 +183,6 @@ list_queues(struct mem_store *m, il_op *op)
 }
 
 /* ---- the family ------------------------------------------------------------------------------ */
-
-bool
-il__mem_queue_init(struct mem_store *m)
-{
-    return il__mem_queues_new(m);
-}
-
-void
-il__mem_queue_release(struct mem_store *m)
-{
-    il__mem_queues_free(m);
-}
 
 void
 il__mem_queue_op(struct mem_store *m, il_op *op)

@@ -119,7 +119,7 @@ claim_again(struct mem_store *m, il_op *op, const struct mem_worker *w)
     for (const struct mem_job *j = w->jobs.head; j != NULL; j = j->links[LINK_BY].next) {
         if (il__job_expired(&j->row, m->now_ms))
             continue;
-        if (!il__mem_room(op, j, SHOW_PAYLOAD, 0, &room)) {
+        if (!il__mem_result_room(op, j, SHOW_PAYLOAD, 0, &room)) {
             op->out.n_jobs = 0;
             op->status     = IL_NOMEM;
             return;
@@ -149,7 +149,7 @@ claim_first(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_work
     struct il__job_env env = il__mem_job_env(m, j);
     struct mem_room    room;
 
-    if (!il__mem_room(op, j, SHOW_PAYLOAD, strlen(name->text), &room))
+    if (!il__mem_result_room(op, j, SHOW_PAYLOAD, strlen(name->text), &room))
         return false;
     if (op->out.n_jobs == 1) { /* the first that this claim gives */
         il__mem_worker_note(m, w);

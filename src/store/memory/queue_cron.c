@@ -2,6 +2,7 @@
  * queue_cron.c: schedules in the memory engine: their entries, and the jobs that their ticks push.
  */
 #include "base/hash.h"
+#include "core/cursor.h"
 #include "core/op.h"
 #include "store/memory/queue_internal.h"
 

@@ -15,6 +15,14 @@
  *
  * A claim therefore takes the first job of the first group, however many jobs have ended or wait
  * behind a full group.
+ *
+ *   queue.c         queues and their settings; dispatch; its part of a sweep
+ *   queue_tables.c  queues, unique keys and workers
+ *   queue_rows.c    jobs and groups: finds, creates, moves and deletes them
+ *   queue_job.c     push, heartbeat, finish, fail, snooze, cancel, retry, seal; recovery
+ *   queue_claim.c   claim
+ *   queue_cron.c    schedules
+ *   queue_show.c    get, list and purge
  */
 #ifndef IL_STORE_MEMORY_QUEUE_INTERNAL_H
 #define IL_STORE_MEMORY_QUEUE_INTERNAL_H
@@ -182,9 +190,6 @@ void             il__mem_text_unref(struct mem_text *t); /* NULL is fine */
 DEFINE_AUTO(struct mem_text, il__mem_text_unref)
 #define AUTO_TEXT AUTO(il__mem_text_unrefp)
 
-bool il__mem_queues_new(struct mem_store *m) MUST_USE;
-void il__mem_queues_free(struct mem_store *m);
-
 void il__mem_jobs_add(struct mem_jobs *list, struct mem_job *j, enum mem_link link);
 void il__mem_jobs_remove(struct mem_jobs *list, struct mem_job *j, enum mem_link link);
 
@@ -263,8 +268,8 @@ enum {
     SHOW_RESULT  = 1 << 1,
     SHOW_SIZES   = 1 << 2, /* of both, though they are not shown */
 };
-bool il__mem_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more,
-                  struct mem_room *ret) MUST_USE;
+bool il__mem_result_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more,
+                         struct mem_room *ret) MUST_USE;
 void il__mem_show_job(struct mem_store *m, il_op *op, const struct mem_job *j, unsigned blobs,
                       struct mem_room *room);
 /* Both, and set the status; IL_NOMEM when there is no room. */

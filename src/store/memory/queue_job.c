@@ -111,7 +111,7 @@ push_new(struct mem_store *m, il_op *op, struct mem_queue *q, struct mem_job *pa
         op->status = IL_NOMEM;
         return;
     }
-    if (!il__mem_room(op, j, 0, 0, &room)) {
+    if (!il__mem_result_room(op, j, 0, 0, &room)) {
         il__mem_job_drop(m, j);
         op->status = IL_NOMEM;
         return;
@@ -139,9 +139,10 @@ il__mem_push(struct mem_store *m, il_op *op)
         return;
     }
     if (in->parent != NULL) {
-        parent       = il__mem_job_find(m, op->tenant, in->parent);
-        il_status st = il__job_adopt(parent != NULL ? &parent->row : NULL,
-                                     parent != NULL ? il__mem_job_children(parent).n : 0, &detail);
+        parent = il__mem_job_find(m, op->tenant, in->parent);
+        il_status st =
+            il__job_may_adopt(parent != NULL ? &parent->row : NULL,
+                              parent != NULL ? il__mem_job_children(parent).n : 0, &detail);
         if (st != IL_OK) {
             il__op_end(op, st, detail);
             return;
@@ -248,7 +249,7 @@ il__mem_job_claimed_op(struct mem_store *m, il_op *op)
         return;
     }
     size_t n_more = op->in.job.text != NULL ? strlen(op->in.job.text) : 0;
-    bool   ok     = claimed_reserve(op, &c) && il__mem_room(op, j, 0, n_more, &room);
+    bool   ok     = claimed_reserve(op, &c) && il__mem_result_room(op, j, 0, n_more, &room);
     op->status    = ok ? IL_OK : IL_NOMEM;
     if (ok) {
         il__mem_job_leave(m, j);
@@ -327,7 +328,7 @@ il__mem_job_cancel(struct mem_store *m, il_op *op)
         op->status = IL_NOMEM;
         return;
     }
-    if (!il__mem_room(op, j, 0, strlen(text) + IL__CHILDREN_TEXT_BYTES, &room)) {
+    if (!il__mem_result_room(op, j, 0, strlen(text) + IL__CHILDREN_TEXT_BYTES, &room)) {
         op->status = IL_NOMEM;
         return;
     }
@@ -362,7 +363,7 @@ il__mem_job_retry(struct mem_store *m, il_op *op)
         return;
     }
     bool revives = il__job_retry_revives(&j->row);
-    if (!il__map_reserve(&m->queues->uniques) || !il__mem_room(op, j, 0, 0, &room)) {
+    if (!il__map_reserve(&m->queues->uniques) || !il__mem_result_room(op, j, 0, 0, &room)) {
         op->status = IL_NOMEM;
         return;
     }
@@ -389,7 +390,7 @@ il__mem_job_seal(struct mem_store *m, il_op *op)
         op->status = IL_NOT_FOUND;
         return;
     }
-    if (!il__mem_room(op, j, 0, IL__CHILDREN_TEXT_BYTES, &room)) {
+    if (!il__mem_result_room(op, j, 0, IL__CHILDREN_TEXT_BYTES, &room)) {
         op->status = IL_NOMEM;
         return;
     }

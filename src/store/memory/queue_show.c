@@ -1,6 +1,7 @@
 /*
  * queue_show.c: formats jobs for replies; get, list and purge in the memory engine.
  */
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/queue_internal.h"
@@ -14,8 +15,8 @@ text_of(const struct mem_text *t)
 /* ---- one job --------------------------------------------------------------------------------- */
 
 bool
-il__mem_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more,
-             struct mem_room *ret)
+il__mem_result_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n_more,
+                    struct mem_room *ret)
 {
     const char *const texts[] = { j->queue->tenant, j->queue->name,     j->id,
                                   j->parent_id,     j->group->name,     j->unique_key,
@@ -95,7 +96,7 @@ show(struct mem_store *m, il_op *op, const struct mem_job *j, unsigned blobs)
 {
     struct mem_room room;
 
-    if (!il__mem_room(op, j, blobs, 0, &room)) {
+    if (!il__mem_result_room(op, j, blobs, 0, &room)) {
         op->out.n_jobs = 0;
         op->status     = IL_NOMEM;
         return false;

@@ -284,7 +284,7 @@ il__mem_worker_free(struct mem_store *m, struct mem_worker *w)
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 bool
-il__mem_queues_new(struct mem_store *m)
+il__mem_queue_init(struct mem_store *m)
 {
     struct mem_queues *all = il__calloc(1, sizeof *all);
 
@@ -311,7 +311,7 @@ free_queue(struct mem_store *m, struct mem_queue *q)
 }
 
 void
-il__mem_queues_free(struct mem_store *m)
+il__mem_queue_release(struct mem_store *m)
 {
     struct mem_queues *all = m->queues;
 

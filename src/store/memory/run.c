@@ -9,8 +9,10 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-struct mem_key *
-il__mem_run_expire(struct mem_store *m, const struct mem_run *r)
+/* Settle the key of a run; returns it, or NULL if it has no holder or waiter. The caller drops it
+ * if it is idle. */
+static struct mem_key *
+settle_key(struct mem_store *m, const struct mem_run *r)
 {
     struct mem_key *k =
         il__mem_key_find(m, il__mem_hash_key(m, r->tenant, r->key), r->tenant, r->key);
@@ -155,8 +157,8 @@ leave(struct mem_store *m, struct mem_hold *h, enum il__lease_event event)
 {
     struct mem_key *k = h->key;
 
-    il__mem_end(m, h, il__lease_step(h->state, event));
-    il__mem_give_on(m, k, NULL);
+    il__mem_hold_end(m, h, il__lease_step(h->state, event));
+    il__mem_offer_next(m, k, NULL);
 }
 
 static void
@@ -236,7 +238,7 @@ cancel(struct mem_store *m, il_op *op, struct mem_run *r)
 static void
 change(struct mem_store *m, il_op *op, struct mem_run *r)
 {
-    struct mem_key *k = il__mem_run_expire(m, r);
+    struct mem_key *k = settle_key(m, r);
 
     if (op->type == IL_OP_RUN_STAGE)
         stage(m, op, r);

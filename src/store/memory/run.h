@@ -166,8 +166,4 @@ il_run_info *il__mem_run_show_look(const struct mem_store *m, il_op *op,
                                    const struct mem_run_look *l);
 il_run_info *il__mem_run_show(const struct mem_store *m, il_op *op, const struct mem_run *r);
 
-/* Settle the key of a run; returns it, or NULL if it has no holder or waiter. The caller drops it
- * if it is idle. */
-struct mem_key *il__mem_run_expire(struct mem_store *m, const struct mem_run *r);
-
 #endif

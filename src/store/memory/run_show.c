@@ -2,6 +2,7 @@
  * run_show.c: formats runs for replies, and get and list, in the memory engine. They change
  * nothing: a run whose lease has expired is shown in the state in which it will end.
  */
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/memory/run.h"

@@ -3,8 +3,8 @@
  * is an acquire of the key by the run's holder, preceded by a decision about the live runs of that
  * key.
  */
-#include "core/answer.h"
 #include "core/lease.h"
+#include "core/messages.h"
 #include "core/op.h"
 #include "store/memory/run.h"
 
@@ -43,7 +43,7 @@ repeat(struct mem_store *m, il_op *op, struct mem_run *r)
     show_again(m, op, r);
 }
 
-/* HELD, with the lease in the way and its run, if it has one. */
+/* HELD, with the conflicting lease and its run, if it has one. */
 static void
 answer_held(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_run *in_the_way)
 {
@@ -174,7 +174,7 @@ end_pending(struct mem_store *m, struct mem_run *r)
     if (h == NULL)
         return false;
     il__board_wake(&m->board, il__board_slot(r->tenant, r->key, h->holder));
-    il__mem_end(m, h, il__lease_step(h->state, il__mem_run_leave_event(h)));
+    il__mem_hold_end(m, h, il__lease_step(h->state, il__mem_run_leave_event(h)));
     return true;
 }
 
@@ -220,7 +220,7 @@ place(struct mem_store *m, il_op *op, struct mem_run *r, struct mem_key *k,
     }
     il__mem_run_add(m, r, queues ? IL__RUN_EV_QUEUE : IL__RUN_EV_START);
     if (replace_others(m, op, r))
-        il__mem_give_on(m, k, NULL);
+        il__mem_offer_next(m, k, NULL);
     if (queues)
         il__mem_enqueued(m, &lock, r->hold, names);
     il__run_acquired(op, &lock);
@@ -243,7 +243,7 @@ begin(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_names 
     } else {
         il__mem_run_add(m, r, IL__RUN_EV_QUEUE);
         if (replace_others(m, op, r))
-            il__mem_give_on(m, k, NULL);
+            il__mem_offer_next(m, k, NULL);
         op->status = IL_OK;
         show_again(m, op, r);
     }

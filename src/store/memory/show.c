@@ -2,6 +2,7 @@
  * show.c: get, list and check_fence in the memory engine. They change nothing: overdue holds are
  * skipped, not expired.
  */
+#include "core/cursor.h"
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -13,7 +14,7 @@ count_waiters(const struct mem_store *m, const struct mem_key *k)
     uint32_t n = 0;
 
     for (const struct mem_hold *h = k->waiters.head; h != NULL && n < IL_COUNT_MAX; h = h->next)
-        n += h->verdict == NULL && !il__mem_dead(m, h);
+        n += h->verdict == NULL && !il__mem_hold_is_dead(m, h);
     return n;
 }
 
@@ -63,7 +64,7 @@ is_over(const struct mem_store *m, const struct mem_hold *h)
     int64_t        ends  = h->due.at;
 
     if (h->state == IL_LEASE_WAITING)
-        return il__mem_dead(m, h);
+        return il__mem_hold_is_dead(m, h);
     return !il__lease_view(m->now_ms, h->settle_ms, &state, &ends);
 }
 
@@ -100,7 +101,7 @@ il__mem_check_fence(struct mem_store *m, il_op *op)
         if (is_over(m, h))
             continue;
         op->out.fence = h->fence;
-        if (h->fence == op->fence && h->state == IL_LEASE_HELD && !il__mem_dead(m, h))
+        if (h->fence == op->fence && h->state == IL_LEASE_HELD && !il__mem_hold_is_dead(m, h))
             op->status = IL_OK;
     }
 }

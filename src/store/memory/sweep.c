@@ -40,7 +40,7 @@ queue_of(void *cookie, const char *key, struct il__deadlock *d)
             il__deadlock_add_lease(d, h->holder, h->mode, h->permits);
     }
     for (const struct mem_hold *h = k->waiters.head; h != NULL; h = h->next) {
-        if (h->verdict == NULL && !il__mem_dead(s->m, h))
+        if (h->verdict == NULL && !il__mem_hold_is_dead(s->m, h))
             il__deadlock_add_wait(d, h->ticket, h->holder, h->mode, h->permits);
     }
     return true;
@@ -81,8 +81,8 @@ il__mem_search_deadlock(struct mem_store *m, const char *tenant, const char *con
         il__board_wake(&m->board, il__board_slot(h->key->tenant, h->key->key, h->holder));
         struct mem_key *k = h->key;
         if (h->run != NULL)
-            il__mem_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
-        il__mem_give_on(m, k, NULL); /* those behind it may be able to proceed */
+            il__mem_hold_end(m, h, il__lease_step(h->state, IL__EV_LEAVE));
+        il__mem_offer_next(m, k, NULL); /* those behind it may be able to proceed */
         return IL_DEADLOCK;
     }
     return IL_OK;

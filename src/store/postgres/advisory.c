@@ -14,11 +14,11 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/mutex.h"
 #include "store/postgres/postgres_internal.h"
 
@@ -82,17 +82,11 @@ ping_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the caller's threads. */
 static bool
 start_pinger(struct pg_advisory *a)
 {
-    sigset_t all, before;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     a->socket = il__pq->PQsocket(a->conn.pq); /* a check may close the connection at any time */
-    a->pings  = pthread_create(&a->pinger, NULL, ping_main, a) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    a->pings  = il__thread_start(&a->pinger, ping_main, a) == 0;
     return a->pings;
 }
 

@@ -82,13 +82,13 @@ uint32_at(const char *at)
 }
 
 bool
-il__pg_array_open(const PGresult *r, int row, int column, struct pg_int8s *ret)
+il__pg_array_open(const PGresult *r, int column, struct pg_int8s *ret)
 {
     enum {
         HEAD_BYTES = 20,
         ITEM_BYTES = 12
     };
-    struct remote_blob all = il__pg_bytes(r, row, column);
+    struct remote_blob all = il__pg_bytes(r, 0, column);
 
     *ret = (struct pg_int8s){ 0 };
     if (all.data == NULL)

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "store/postgres/postgres_internal.h"
 
 /* wait for the reply to a cancelled statement: it was undone */
@@ -462,19 +463,17 @@ cancel_main(void *arg)
 static bool
 ask_to_cancel(struct pg_conn *c)
 {
-    pthread_t      thread;
-    pthread_attr_t attr;
-    PGcancel      *cancel = il__pq->PQgetCancel(c->pq);
+    pthread_t thread;
+    PGcancel *cancel = il__pq->PQgetCancel(c->pq);
 
     if (cancel == NULL)
         return false;
-    CHECK(pthread_attr_init(&attr) == 0);
-    CHECK(pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0);
-    bool started = pthread_create(&thread, &attr, cancel_main, cancel) == 0;
-    (void)pthread_attr_destroy(&attr);
-    if (!started)
+    if (il__thread_start(&thread, cancel_main, cancel) != 0) {
         il__pq->PQfreeCancel(cancel);
-    return started;
+        return false;
+    }
+    CHECK(pthread_detach(thread) == 0);
+    return true;
 }
 
 /*

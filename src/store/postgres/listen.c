@@ -18,13 +18,13 @@
  */
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mapped_file.h"
 #include "base/parse.h"
 #include "store/postgres/postgres_internal.h"
 
@@ -85,7 +85,7 @@ wake_slots(struct il__board *b, const char *text)
 }
 
 void
-il__pg_listener_take(struct il__board *b, const char *own_id, const char *payload)
+il__pg_listener_wake(struct il__board *b, const char *own_id, const char *payload)
 {
     size_t n_id = strcspn(payload, " ");
 
@@ -136,7 +136,7 @@ take_notifications(struct pg_listener *l, struct pg_conn *c, const char *probe)
         if (strncmp(n->extra, PROBE, sizeof PROBE - 1) == 0)
             found = found || (probe != NULL && strcmp(n->extra, probe) == 0);
         else
-            il__pg_listener_take(b, l->id, n->extra);
+            il__pg_listener_wake(b, l->id, n->extra);
     }
     return found;
 }
@@ -220,20 +220,11 @@ listener_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the caller's threads. */
 static bool
 start_thread(struct pg_listener *l)
 {
-    sigset_t all, before;
-
     l->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (l->stop_fd < 0)
-        return false;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&l->thread, NULL, listener_main, l) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
+    return l->stop_fd >= 0 && il__thread_start(&l->thread, listener_main, l) == 0;
 }
 
 /* ---- for the store --------------------------------------------------------------------------- */

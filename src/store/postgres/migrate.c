@@ -186,7 +186,7 @@ refuse(struct pg_store *s, const struct state *was, il_error *reterr)
     if (strcmp(s->writers[0].sqlstate, "42501") == 0) /* insufficient_privilege */
         st = il__error_set(&err, IL_STORE,
                            "%s: schema '%s' must be %s; run `interlock migrate` as a user with "
-                           "that right (%.100s)",
+                           "that privilege (%.100s)",
                            s->url.shown, s->url.schema,
                            was->version == 0 ? "installed" : "upgraded", s->writers[0].why);
     if (reterr != NULL)
@@ -219,7 +219,7 @@ refuse_second(struct pg_store *s, il_error *reterr)
     if (strcmp(c->sqlstate, "55P03") != 0) /* lock_not_available */
         return st;
     st = il__error_set(reterr, IL_STORE,
-                       "%s: schema '%s' is being migrated; try again when that is done",
+                       "%s: another process is migrating schema '%s'; try again later",
                        s->url.shown, s->url.schema);
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", c->sqlstate);
@@ -243,12 +243,13 @@ migrate(struct pg_store *s, bool tables, il_error *reterr)
     if (!look(s, &there, &utf8, &app, until_ns))
         return undo(s, refuse(s, &was, reterr), until_ns);
     if (app)
-        return undo(s,
-                    il__error_set(reterr, IL_INVAL,
-                                  "%s: schema %s has the tables of an app; choose another one for "
-                                  "the store (?schema=)",
-                                  s->url.shown, s->url.schema),
-                    until_ns);
+        return undo(
+            s,
+            il__error_set(
+                reterr, IL_INVAL,
+                "%s: schema %s contains the tables of an app; choose another schema (?schema=)",
+                s->url.shown, s->url.schema),
+            until_ns);
     /*
      * Race-free: the schema exists now, whoever created it. If it and everything in it belongs to
      * us or a superuser, and no one else may create in it, that stays so.
@@ -315,7 +316,8 @@ judge(const struct pg_store *s, const struct state *st, il_error *reterr)
             "%s: schema '%s' has version %d, but this Interlock needs %d; run `interlock migrate`",
             s->url.shown, s->url.schema, st->version, il__pg_schema.version);
     if (st->test_clock != s->remote.test_clock)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was created %s ?clock=test",
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: the store was created %s ?clock=test; open it the same way",
                              s->url.shown, st->test_clock ? "with" : "without");
     return IL_OK;
 }

@@ -69,8 +69,8 @@ take_row(struct remote_call *c, const PGresult *r, int row)
         return false;
     if (i < 0)
         return il__remote_take_wakes(c, out.data, out.n_bytes);
-    return il__remote_take(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
-                           il__pg_bytes(r, row, 3));
+    return il__remote_take_row(c, (size_t)i, out.data, out.n_bytes, il__pg_bytes(r, row, 2),
+                               il__pg_bytes(r, row, 3));
 }
 
 static bool
@@ -210,8 +210,8 @@ apply_params(struct pg_params *p, const struct remote_call *c)
     return !requests->failed && !blobs->failed;
 }
 
-void
-il__pg_params_release(struct pg_params *p)
+static void
+params_release(struct pg_params *p)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->bufs); i++)
         il__buf_release(&p->bufs[i]);
@@ -223,9 +223,9 @@ il__pg_params_release(struct pg_params *p)
 static enum pg_stmt
 statement_of(const struct remote_call *c)
 {
-    if (il__pg_is_locks(c))
+    if (il__pg_is_locks_many(c))
         return PG_locks;
-    return il__pg_is_work(c) ? PG_work : PG_call;
+    return il__pg_is_jobs_many(c) ? PG_work : PG_call;
 }
 
 /* Its parameters. False: no memory. */
@@ -237,9 +237,9 @@ params_of(struct pg_store *s, struct pg_params *p, const struct remote_call *c, 
     (void)snprintf(p->now, sizeof p->now, "%" PRId64, c->now_ms);
     (void)snprintf(p->wall, sizeof p->wall, "%" PRId64, c->wall_ms);
     if (stmt == PG_locks)
-        ok = il__pg_locks_params(p, c);
+        ok = il__pg_locks_many_params(p, c);
     else if (stmt == PG_work)
-        ok = il__pg_work_params(s, p, c);
+        ok = il__pg_jobs_many_params(s, p, c);
     else
         ok = apply_params(p, c);
     p->query.sql = s->sql[stmt];
@@ -252,15 +252,15 @@ take(struct pg_store *s, struct remote_call *c, const struct pg_params *p, enum 
      const PGresult *r)
 {
     if (stmt == PG_locks)
-        return il__pg_take_locks(s, c, p, r);
-    return stmt == PG_work ? il__pg_take_work(s, c, p, r) : take_rows(c, r);
+        return il__pg_take_locks_many(s, c, p, r);
+    return stmt == PG_work ? il__pg_take_jobs_many(s, c, p, r) : take_rows(c, r);
 }
 
 static il_status
 call_on(struct pg_store *s, struct pg_conn *conn, struct remote_call *c, il_error *reterr)
 {
-    struct pg_params AUTO_PARAMS p    = { 0 };
-    enum pg_stmt                 stmt = statement_of(c);
+    struct pg_params AUTO(params_release) p = { 0 };
+    enum pg_stmt     stmt                   = statement_of(c);
 
     if (!params_of(s, &p, c, stmt)) {
         c->refused = true;
@@ -283,7 +283,7 @@ takes_ops(struct remote_store *base, il_op *const *ops, size_t n)
 {
     struct pg_store *s = il__pg_from(base);
 
-    return il__pg_takes_work(s, ops, n) || il__pg_takes_locks(s, ops, n);
+    return il__pg_jobs_many_fit(s, ops, n) || il__pg_locks_many_fit(s, ops, n);
 }
 
 static il_status
@@ -293,9 +293,9 @@ pg_call(struct remote_store *base, struct remote_call *c, il_error *reterr)
 
     CHECK(c->n > 0 && c->n <= PG_REQUESTS_MAX);
     if (!c->reads) {
-        unsigned  i    = il__lanes_take(&s->lanes);
+        unsigned  i    = il__connections_take(&s->connections);
         il_status done = call_on(s, &s->writers[i], c, reterr);
-        il__lanes_give(&s->lanes, i);
+        il__connections_give(&s->connections, i);
         return done;
     }
     il__mutex_lock(&s->read_mutex);
@@ -318,19 +318,19 @@ pg_done(struct remote_store *s UNUSED, struct remote_call *c)
 static void
 notify(struct pg_store *s, const char *payload, bool must)
 {
-    unsigned        i     = il__lanes_take(&s->lanes);
-    struct pg_conn *lane  = &s->writers[i];
-    bool            there = lane->pq != NULL && !lane->pending;
+    unsigned        i     = il__connections_take(&s->connections);
+    struct pg_conn *conn  = &s->writers[i];
+    bool            there = conn->pq != NULL && !conn->pending;
 
     if (there ||
-        ((must || lane->pq != NULL) && il__pg_conn_ready(lane, il__pg_in_ms(s->timeout_ms))))
-        il__pg_send_only(lane, &(struct pg_query){
+        ((must || conn->pq != NULL) && il__pg_conn_ready(conn, il__pg_in_ms(s->timeout_ms))))
+        il__pg_send_only(conn, &(struct pg_query){
                                    .sql      = s->sql[PG_notify],
                                    .n_params = 2,
                                    .types    = { PG_TEXT, PG_TEXT },
                                    .values   = { s->url.channel, payload },
                                });
-    il__lanes_give(&s->lanes, i);
+    il__connections_give(&s->connections, i);
 }
 
 static void
@@ -396,7 +396,7 @@ pg_free(struct remote_store *base)
         il__pg_conn_drain(&s->writers[i], until_ns);
         il__pg_conn_close(&s->writers[i]);
     }
-    il__lanes_release(&s->lanes);
+    il__connections_release(&s->connections);
     il__pg_conn_close(&s->reader);
     il__mutex_destroy(&s->read_mutex);
     il__pg_url_release(&s->url);
@@ -499,7 +499,7 @@ make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     s->timeout_ms = o->timeout_ms;
     il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
-    il__lanes_init(&s->lanes, PG_LANES);
+    il__connections_init(&s->connections, PG_LANES);
     il__pg_listener_init(&s->listener, s);
     bool ready             = il__remote_init(&s->remote, &pg_transport, o);
     s->remote.ops.attend   = pg_attend;

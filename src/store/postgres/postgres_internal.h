@@ -1,20 +1,20 @@
 /*
  * postgres_internal.h: declarations shared by the files of the PostgreSQL engine.
  *
- *   libpq.c     loads libpq on demand
- *   url.c       parses the store's URL (conn.h)
- *   conn.c      a connection: runs statements under a deadline, reports their outcome (conn.h)
- *   migrate.c   installs and upgrades the schema
- *   schema_steps.c   the schema versions
- *   owners.c    checks who owns the schema
- *   listen.c    wake-ups from other processes (LISTEN)
- *   advisory.c  PostgreSQL's own advisory locks, beside ours
- *   report.c    explains the server's settings
+ *   libpq.c         loads libpq on demand
+ *   url.c           parses the store's URL (conn.h)
+ *   conn.c          a connection: runs statements under a deadline, reports their outcome (conn.h)
+ *   migrate.c       installs and upgrades the schema
+ *   schema_steps.c  the schema versions
+ *   owners.c        checks who owns the schema
+ *   listen.c        wake-ups from other processes (LISTEN)
+ *   advisory.c      PostgreSQL's own advisory locks, beside ours
+ *   doctor.c        explains the server's settings
  *   table_guard.c   `interlock guard`
- *   array.c     arrays as parameters and results
- *   locks.c     acquires, renewals and releases of many callers in one statement
- *   rows.c      claims and finishes of jobs, with columns instead of JSON
- *   postgres.c  the transport: batches, opening and freeing
+ *   array.c         arrays as parameters and results
+ *   lock_many.c     acquires, renewals and releases of many callers in one statement
+ *   job_many.c      claims and finishes of jobs, with columns instead of JSON
+ *   postgres.c      the transport: batches, opening and freeing
  */
 #ifndef IL_STORE_POSTGRES_INTERNAL_H
 #define IL_STORE_POSTGRES_INTERNAL_H
@@ -25,7 +25,7 @@
 #include "base/mutex.h"
 #include "base/ring.h"
 #include "store/postgres/conn.h"
-#include "store/remote/lanes.h"
+#include "store/remote/connections.h"
 #include "store/remote/remote.h"
 
 extern const struct il__schema il__pg_schema; /* schema_steps.c */
@@ -61,7 +61,7 @@ void il__pg_listener_release(struct pg_listener *l);
 /* As il__store_attend(). */
 int64_t il__pg_listener_attend(struct pg_listener *l);
 /* Wake what a payload names, unless we sent it ourselves. Also for tests. */
-void il__pg_listener_take(struct il__board *b, const char *own_id, const char *payload);
+void il__pg_listener_wake(struct il__board *b, const char *own_id, const char *payload);
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
@@ -91,13 +91,13 @@ struct pg_store {
     int64_t             timeout_ms;
     atomic_bool         begins; /* READ COMMITTED is not the default: each call begins one */
     /* for callers of apply; the first one is also used during opening */
-    struct pg_conn     writers[PG_LANES];
-    struct il__lanes   lanes;           /* assigns them; its mutex also protects the next two: */
-    struct pg_hint     hints[PG_HINTS]; /* [token % PG_HINTS] */
-    char               worker[IL_HOLDER_BYTES_MAX + 1]; /* of the last claim */
-    _Atomic int        n_failures, n_spared; /* of calls of locks (locks.c); below 0 means none */
-    struct pg_conn     reader;               /* under read_mutex */
-    struct il__mutex   read_mutex;
+    struct pg_conn         writers[PG_LANES];
+    struct il__connections connections; /* assigns them; its mutex also protects the next two: */
+    struct pg_hint         hints[PG_HINTS];                 /* [token % PG_HINTS] */
+    char                   worker[IL_HOLDER_BYTES_MAX + 1]; /* of the last claim */
+    _Atomic int      n_failures, n_spared; /* of calls of locks (lock_many.c); below 0 means none */
+    struct pg_conn   reader;               /* under read_mutex */
+    struct il__mutex read_mutex;
     struct pg_listener listener;
 };
 
@@ -125,13 +125,10 @@ struct pg_params {
     /* of finishes, for their reply: one each, empty if nothing is known */
     struct pg_hint *hints;
     size_t          n_finishes;
-    uint16_t        picked[PG_REQUESTS_MAX]; /* the requests that locks.c sends */
+    uint16_t        picked[PG_REQUESTS_MAX]; /* the requests that lock_many.c sends */
     size_t          n_picked;
     struct pg_query query;
 };
-
-void il__pg_params_release(struct pg_params *p);
-#define AUTO_PARAMS AUTO(il__pg_params_release)
 
 /* ---- array.c --------------------------------------------------------------------------------- */
 
@@ -144,38 +141,39 @@ void il__pg_array_add_int4(struct il__buf *b, int32_t v);
 void il__pg_array_add_int8(struct il__buf *b, uint64_t v);
 void il__pg_array_add_tid(struct il__buf *b, uint64_t place); /* block << 16 | offset */
 
-/* A result: int8[] without NULLs; NULL is an empty one. False: a different type. */
+/* A column of the first row: int8[] without NULLs; NULL is an empty one. False: a different
+ * type. */
 struct pg_int8s {
     const char *at;
     size_t      n;
 };
-bool    il__pg_array_open(const PGresult *r, int row, int column, struct pg_int8s *ret) MUST_USE;
+bool    il__pg_array_open(const PGresult *r, int column, struct pg_int8s *ret) MUST_USE;
 int64_t il__pg_array_next(struct pg_int8s *a); /* n times */
 
-/* ---- locks.c --------------------------------------------------------------------------------- */
+/* ---- lock_many.c ----------------------------------------------------------------------------- */
 
 /* Are these acquires, renewals and releases of which most can run together in one statement? */
-bool il__pg_takes_locks(struct pg_store *s, il_op *const *ops, size_t n);
+bool il__pg_locks_many_fit(struct pg_store *s, il_op *const *ops, size_t n);
 /* Were they? */
-bool il__pg_is_locks(const struct remote_call *c);
+bool il__pg_is_locks_many(const struct remote_call *c);
 /* Then build the parameters of the statement `locks`. False: no memory. */
-bool il__pg_locks_params(struct pg_params *p, const struct remote_call *c) MUST_USE;
+bool il__pg_locks_many_params(struct pg_params *p, const struct remote_call *c) MUST_USE;
 /* Its answer. False: it makes no sense. */
-bool il__pg_take_locks(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
-                       const PGresult *r) MUST_USE;
+bool il__pg_take_locks_many(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
+                            const PGresult *r) MUST_USE;
 
-/* ---- rows.c ---------------------------------------------------------------------------------- */
+/* ---- job_many.c ------------------------------------------------------------------------------ */
 
 /* Are these finishes of jobs, perhaps followed by a claim, that one statement can execute? */
-bool il__pg_takes_work(struct pg_store *s, il_op *const *ops, size_t n);
+bool il__pg_jobs_many_fit(struct pg_store *s, il_op *const *ops, size_t n);
 /* Were they, or is it a single claim? */
-bool il__pg_is_work(const struct remote_call *c);
+bool il__pg_is_jobs_many(const struct remote_call *c);
 /* Then build the parameters of the statement `work`. False: no memory. */
-bool il__pg_work_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
+bool il__pg_jobs_many_params(struct pg_store *s, struct pg_params *p, const struct remote_call *c)
     MUST_USE;
 /* Read its reply. False: it makes no sense, or there is no memory. */
-bool il__pg_take_work(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
-                      const PGresult *r) MUST_USE;
+bool il__pg_take_jobs_many(struct pg_store *s, struct remote_call *c, const struct pg_params *p,
+                           const PGresult *r) MUST_USE;
 
 /* ---- migrate.c ------------------------------------------------------------------------------- */
 
@@ -187,7 +185,7 @@ il_status il__pg_schema_migrate(struct pg_store *s, bool check, struct il__migra
 /* A fingerprint of everything that a fresh install creates. */
 uint64_t il__pg_fingerprint(void);
 
-/* ---- report.c -------------------------------------------------------------------------------- */
+/* ---- doctor.c -------------------------------------------------------------------------------- */
 
 il_status il__pg_report(struct remote_store *s, const char *table, il__report_fn *each,
                         void *cookie, il_error *reterr);

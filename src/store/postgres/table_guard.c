@@ -10,7 +10,7 @@ ask(struct remote_store *s, struct remote_request *r, bool reads, struct remote_
 {
     if (!il__remote_end(r))
         return il__error_set(reterr, IL_NOMEM, "out of memory for a guard");
-    il_status st = il__remote_ask(s, r, reads, a, reterr);
+    il_status st = il__remote_send_alone(s, r, reads, a, reterr);
     if (st != IL_OK)
         return st;
     st = il__remote_status(a->reply.head);

@@ -141,10 +141,8 @@ take_option(struct pg_url *u, const char *option, size_t n, struct il__buf *rest
 #define IS(name) (n >= sizeof name - 1 && memcmp(option, name, sizeof name - 1) == 0)
     if (IS("schema=")) {
         if (!is_schema_name(option + 7, n - 7))
-            return bad(
-                reterr,
-                "the name of a schema has small letters, digits and '_', 48 at most, and does not "
-                "begin with a digit or pg_, nor end with " PG_ADMIN);
+            return bad(reterr, "invalid schema name; use at most 48 lower-case letters, digits and "
+                               "'_', not starting with a digit or pg_, nor ending in " PG_ADMIN);
         memcpy(u->schema, option + 7, n - 7);
         u->schema[n - 7] = '\0';
         return IL_OK;

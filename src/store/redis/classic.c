@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/cursor.h"
 #include "core/op.h"
 #include "store/redis/redis_internal.h"
 

@@ -83,7 +83,7 @@ await(struct redis_conn *c, short events, int64_t deadline_ns, il_error *reterr)
     for (;;) {
         int64_t left_ns = deadline_ns - il__clock_boot_ns();
         if (left_ns <= 0)
-            return fail(c, "no reply in time", 0, reterr);
+            return fail(c, "timed out waiting for a reply", 0, reterr);
         struct timespec timeout = { .tv_sec  = left_ns / 1000000000,
                                     .tv_nsec = left_ns % 1000000000 };
         int             n       = ppoll(fds, ARRAY_LEN(fds), &timeout, NULL);
@@ -181,7 +181,7 @@ set_options(int fd)
 }
 
 int64_t
-il__redis_share(int64_t deadline_ns, size_t n)
+il__redis_attempt_deadline(int64_t deadline_ns, size_t n)
 {
     int64_t now_ns = il__clock_boot_ns();
 
@@ -203,7 +203,8 @@ dial_host(struct redis_conn *c, size_t i_host, int64_t deadline_ns, il_error *re
     for (const struct addrinfo *a = found; a != NULL; a = a->ai_next)
         n_left++;
     for (const struct addrinfo *a = found; a != NULL && st != IL_OK; a = a->ai_next, n_left--)
-        st = dial(c, a->ai_addr, a->ai_addrlen, il__redis_share(deadline_ns, n_left), reterr);
+        st = dial(c, a->ai_addr, a->ai_addrlen, il__redis_attempt_deadline(deadline_ns, n_left),
+                  reterr);
     freeaddrinfo(found);
     if (st == IL_OK)
         set_options(c->fd);
@@ -419,7 +420,7 @@ await_more(struct redis_conn *c, int64_t deadline_ns, il_error *reterr)
         /* One system call instead of two: it returns after BLOCK_MS at the latest, and the caller
          * calls again. */
         if (il__clock_boot_ns() >= deadline_ns)
-            return fail(c, "no reply in time", 0, reterr);
+            return fail(c, "timed out waiting for a reply", 0, reterr);
         return feed(c, 0, &io, reterr);
     }
     st = c->ssl != NULL ? IL_OK : await(c, POLLIN, deadline_ns, reterr);

@@ -40,8 +40,9 @@ make_names(void)
         (void)snprintf(functions[i], sizeof functions[i], "%s_%s", library, suffixes[i]);
 }
 
-const char *
-il__redis_function(enum redis_function f)
+/* The name of a function of this version of the library. */
+static const char *
+function_name(enum redis_function f)
 {
     (void)pthread_once(&named, make_names); /* fails for a bad argument only */
     return functions[f];
@@ -60,7 +61,7 @@ il__redis_library_load(struct redis_store *s, struct redis_conn *c, int64_t dead
     AUTO_REPLY redisReply  *r    = NULL;
     struct il__buf AUTO_BUF text = { .n_bytes_max = (size_t)1 << 24 };
 
-    (void)il__redis_function(REDIS_WRITE);
+    (void)function_name(REDIS_WRITE);
     il__buf_addf(&text, "#!lua name=%s\nlocal NAME = '%s'\n", library, library);
     il__buf_add(&text, lua_library, sizeof lua_library - 1);
     if (text.failed)
@@ -243,7 +244,9 @@ read_hello(struct redis_store *s, struct redis_conn *c, const json_t *head, il_e
     const char *shown = s->url.shown;
 
     if (il__remote_number(head, "found") == 0)
-        return il__error_set(reterr, IL_STORE, "%s: no store with prefix %s", shown, s->url.tag);
+        return il__error_set(reterr, IL_STORE,
+                             "%s: no store with prefix %s; check prefix= in the URL", shown,
+                             s->url.tag);
     int64_t layout = il__remote_number(head, "layout");
     if (layout != LAYOUT)
         return il__error_set(reterr, layout > LAYOUT ? IL_NEWER : IL_STORE,
@@ -252,8 +255,9 @@ read_hello(struct redis_store *s, struct redis_conn *c, const json_t *head, il_e
                              shown, layout > LAYOUT ? "a newer" : "an older", (long long)layout,
                              LAYOUT);
     if (strcmp(il__remote_text(head, "clock"), s->test_clock ? "test" : "server") != 0)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was created %s ?clock=test", shown,
-                             s->test_clock ? "without" : "with");
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: the store was created %s ?clock=test; open it the same way",
+                             shown, s->test_clock ? "without" : "with");
     if ((il__remote_number(head, "classic") != 0) != s->url.classic)
         return il__error_set(
             reterr, IL_INVAL,
@@ -262,8 +266,8 @@ read_hello(struct redis_store *s, struct redis_conn *c, const json_t *head, il_e
     const char *mute = il__remote_text(head, "mute");
     if (mute[0] != '\0')
         return il__error_set(reterr, IL_STORE,
-                             "%s: not permitted to publish on %s:wake, which wakes waiters; allow "
-                             "it: ACL SETUSER NAME &%s:wake (or &*) +publish (%.200s)",
+                             "%s: no permission to publish on %s:wake; allow it with ACL SETUSER "
+                             "NAME &%s:wake +publish (%.200s)",
                              shown, s->url.tag, s->url.tag, mute);
     il__redis_learn_max_ttl(s, il__remote_number(head, "max_ttl_ms"));
     atomic_store(&s->lost_ms, il__remote_number(head, "lost"));
@@ -304,7 +308,7 @@ il__redis_put_call(struct redis_store *s, struct redis_conn *c, enum redis_funct
         n_args += il__redis_has_blob(&requests[i]) ? 2 : 1;
     il__redis_put(c, n_args);
     il__redis_args(c, f == REDIS_READ ? "FCALL_RO" : "FCALL");
-    il__redis_args(c, il__redis_function(f));
+    il__redis_args(c, function_name(f));
     il__redis_args(c, "1");
     il__redis_args(c, s->url.tag);
     if (s->test_clock)
@@ -431,7 +435,7 @@ try_hosts(struct redis_store *s, struct redis_conn *c, int64_t deadline_ns, il_e
     for (size_t i = 0; i < s->url.n_hosts; i++) {
         bool      is_master = false;
         il_error  own       = { 0 };
-        int64_t   share_ns  = il__redis_share(deadline_ns, s->url.n_hosts - i);
+        int64_t   share_ns  = il__redis_attempt_deadline(deadline_ns, s->url.n_hosts - i);
         il_status one       = try_host(s, c, i, share_ns, &is_master, &own);
         if (one == IL_OK)
             return IL_OK;

@@ -7,13 +7,13 @@
  * all waiters are woken once, because we cannot tell what was missed.
  */
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/ring.h"
 #include "store/redis/redis_internal.h"
 
@@ -186,22 +186,6 @@ listen_main(void *cookie)
     return NULL;
 }
 
-static il_status
-start_thread(struct redis_store *s, il_error *reterr)
-{
-    struct redis_listener *l = &s->listener;
-    sigset_t               all, before;
-
-    /* Signals belong to the program: none is delivered to this thread. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    l->runs = pthread_create(&l->thread, NULL, listen_main, s) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!l->runs)
-        return il__error_set(reterr, IL_NOMEM, "out of memory for a thread");
-    return IL_OK;
-}
-
 il_status
 il__redis_listen_start(struct redis_store *s, il_error *reterr)
 {
@@ -214,7 +198,8 @@ il__redis_listen_start(struct redis_store *s, il_error *reterr)
     l->conn.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->ready_fd < 0 || l->conn.stop_fd < 0)
         return il__error_set(reterr, IL_STORE, "%s: too many open files", s->url.shown);
-    return start_thread(s, reterr);
+    l->runs = il__thread_start(&l->thread, listen_main, s) == 0;
+    return l->runs ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory for a thread");
 }
 
 static void

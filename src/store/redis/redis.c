@@ -31,8 +31,7 @@ static const struct {
     { "ERR Function not found", REDIS_ERROR_RELOAD, IL_STORE, "the function library is missing" },
     { "ERR interlock: say hello", REDIS_ERROR_RELOAD, IL_STORE, "the store was flushed" },
     { "OOM ", REDIS_ERROR_OP, IL_FULL,
-      "the server is out of memory (maxmemory): nothing new is accepted until something is "
-      "released" },
+      "the server is out of memory (maxmemory); new data is refused until some is released" },
     { "READONLY ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica" },
     { "LOADING ", REDIS_ERROR_DROP, IL_STORE, "the server is loading its data" },
     { "MASTERDOWN ", REDIS_ERROR_DROP, IL_STORE, "the server is a replica without a master" },
@@ -139,13 +138,13 @@ take_reply(struct remote_call *call, size_t i, const redisReply *r)
         call->failed = true;
         return false;
     }
-    bool ok = il__remote_take(call, i, r->element[0]->str, r->element[0]->len,
-                              r->elements > 1 ? blob_of(r->element[1]) : none, none);
+    bool ok = il__remote_take_row(call, i, r->element[0]->str, r->element[0]->len,
+                                  r->elements > 1 ? blob_of(r->element[1]) : none, none);
     for (size_t k = 2; ok && k < r->elements; k += 3) {
         const redisReply *json = r->element[k];
         ok                     = json->type == REDIS_REPLY_STRING &&
-             il__remote_take(call, i, json->str, json->len, blob_of(r->element[k + 1]),
-                             blob_of(r->element[k + 2]));
+             il__remote_take_row(call, i, json->str, json->len, blob_of(r->element[k + 1]),
+                                 blob_of(r->element[k + 2]));
     }
     call->failed = call->failed || !ok;
     return ok;
@@ -168,7 +167,7 @@ take_error(struct remote_call *call, size_t i, il_error *why)
     il__remote_put_text(&r, "detail", why->message);
     if (!il__remote_end(&r))
         call->failed = true;
-    return !call->failed && il__remote_take(call, i, r.json.data, r.json.n_bytes, none, none);
+    return !call->failed && il__remote_take_row(call, i, r.json.data, r.json.n_bytes, none, none);
 }
 
 /* The outcome of a function call. */
@@ -332,9 +331,9 @@ static il_status
 call_either(struct redis_store *s, struct remote_call *call, il_error *reterr)
 {
     if (!call->reads) {
-        unsigned  i    = il__lanes_take(&s->lanes);
+        unsigned  i    = il__connections_take(&s->connections);
         il_status done = call_on(s, &s->writers[i], call, reterr);
-        il__lanes_give(&s->lanes, i);
+        il__connections_give(&s->connections, i);
         return done;
     }
     il__mutex_lock(&s->reader_mutex);
@@ -444,10 +443,10 @@ redis_apply(struct il__store *base, il_op *const *ops, size_t n, size_t *ret_don
         if (il__op_refused(ops[i]))
             continue;
         if (is_too_long(s, ops[i])) {
-            (void)snprintf(text, sizeof text,
-                           "leases of this store last at most %lld s between renewals; change that "
-                           "with max_ttl= in the store URL",
-                           (long long)(s->url.max_ttl_ms / 1000));
+            (void)snprintf(
+                text, sizeof text,
+                "leases of this store may last at most %lld s; raise max_ttl= in the store URL",
+                (long long)(s->url.max_ttl_ms / 1000));
             il__op_end(ops[i], IL_INVAL, text);
         } else if (is_ambiguous(s, ops[i])) {
             il__op_end(
@@ -468,7 +467,7 @@ redis_free(struct remote_store *remote)
     il__redis_listen_stop(s);
     for (unsigned i = 0; i < REDIS_LANES; i++)
         il__redis_conn_release(&s->writers[i]);
-    il__lanes_release(&s->lanes);
+    il__connections_release(&s->connections);
     il__mutex_destroy(&s->hello_mutex);
     il__redis_conn_release(&s->reader);
     il__redis_classic_release(s);
@@ -552,7 +551,7 @@ il__store_redis_open(const struct il__store_open *o, struct il__store **ret, il_
     bool ok = il__remote_init(&s->remote, &redis_transport, o);
     il__mutex_init(&s->reader_mutex, IL__MUTEX_reader);
     il__mutex_init(&s->hello_mutex, IL__MUTEX_hello);
-    il__lanes_init(&s->lanes, REDIS_LANES);
+    il__connections_init(&s->connections, REDIS_LANES);
     for (unsigned i = 0; i < REDIS_LANES; i++) {
         il__redis_conn_init(&s->writers[i], &s->url, NULL);
         s->writers[i].writes = true;

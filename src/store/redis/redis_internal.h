@@ -8,7 +8,7 @@
  *   packed.c   the requests and replies that are not JSON
  *   library.c  the function library: loads it, and sets up new connections
  *   listen.c   wake-ups from other processes (pub/sub)
- *   report.c   explains the server's settings
+ *   doctor.c   explains the server's settings
  *   redis.c    the transport: batches, errors, opening and freeing
  */
 #ifndef IL_STORE_REDIS_INTERNAL_H
@@ -19,7 +19,7 @@
 #include <stdatomic.h>
 
 #include "base/mutex.h"
-#include "store/remote/lanes.h"
+#include "store/remote/connections.h"
 #include "store/remote/remote.h"
 
 /* ---- url.c ----------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ void il__redis_conn_drop(struct redis_conn *c);
 il_status il__redis_conn_dial(struct redis_conn *c, size_t i_host, int64_t deadline_ns,
                               il_error *reterr) MUST_USE;
 /* The deadline of the first of n attempts that share the deadline. */
-int64_t il__redis_share(int64_t deadline_ns, size_t n);
+int64_t il__redis_attempt_deadline(int64_t deadline_ns, size_t n);
 /* Has the other side closed a connection that was idle? */
 bool il__redis_conn_is_dead(struct redis_conn *c);
 
@@ -204,29 +204,29 @@ struct redis_classic {
 };
 
 struct redis_store {
-    struct remote_store   remote;
-    struct redis_url      url;
-    struct ssl_ctx       *ctx;
-    int64_t               timeout_ms;
-    bool                  test_clock, existing;
-    struct redis_conn     writers[REDIS_LANES]; /* of apply */
-    struct il__lanes      lanes;                /* assigns them to callers */
-    struct il__mutex      hello_mutex; /* one hello at a time; protects `server` and `facts` */
-    struct il__mutex      reader_mutex;
-    struct redis_conn     reader;
-    struct redis_listener listener;
-    struct redis_classic  classic;
-    char                  server[REDIS_ID_BYTES]; /* run id of the server as known so far */
-    _Atomic int64_t       lost_ms;                /* when leases were last lost, as reported */
-    _Atomic int64_t       max_ttl_ms;             /* the greatest of all users, as reported */
-    _Atomic unsigned      generation;             /* raised when another server may be the master */
-    struct redis_facts    facts;
-    char                  flags[20]; /* sent with every call: classic or not, and our name */
+    struct remote_store    remote;
+    struct redis_url       url;
+    struct ssl_ctx        *ctx;
+    int64_t                timeout_ms;
+    bool                   test_clock, existing;
+    struct redis_conn      writers[REDIS_LANES]; /* of apply */
+    struct il__connections connections;          /* assigns them to callers */
+    struct il__mutex       hello_mutex; /* one hello at a time; protects `server` and `facts` */
+    struct il__mutex       reader_mutex;
+    struct redis_conn      reader;
+    struct redis_listener  listener;
+    struct redis_classic   classic;
+    char                   server[REDIS_ID_BYTES]; /* run id of the server as known so far */
+    _Atomic int64_t        lost_ms;                /* when leases were last lost, as reported */
+    _Atomic int64_t        max_ttl_ms;             /* the greatest of all users, as reported */
+    _Atomic unsigned       generation; /* raised when another server may be the master */
+    struct redis_facts     facts;
+    char                   flags[20]; /* sent with every call: classic or not, and our name */
     il_status (*apply)(struct il__store *s, il_op *const *ops, size_t n, size_t *ret_done,
                        il_error *reterr);
 };
 
-/* report.c: what doctor says. */
+/* doctor.c: what doctor says. */
 il_status il__redis_report(struct remote_store *remote, const char *table, il__report_fn *each,
                            void *cookie, il_error *reterr) MUST_USE;
 
@@ -268,8 +268,6 @@ enum redis_function {
     REDIS_OWN,  /* the same, for possible signs of life: anything new is refused */
     REDIS_READ,
 };
-/* The name of a function of this version of the library. */
-const char *il__redis_function(enum redis_function f);
 
 /* Buffer a call of it with n requests; the time is sent only with the test clock. */
 void il__redis_put_call(struct redis_store *s, struct redis_conn *c, enum redis_function f,

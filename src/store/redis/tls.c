@@ -55,12 +55,12 @@ use_files(const struct redis_url *u, struct ssl_ctx *ctx, il_error *reterr)
 {
     if (u->cacert != NULL ? api.SSL_CTX_load_verify_locations(ctx, u->cacert, NULL) != 1
                           : api.SSL_CTX_set_default_verify_paths(ctx) != 1)
-        return il__error_set(reterr, IL_INVAL, "%s: cannot use the certificates of %s", u->shown,
-                             u->cacert != NULL ? u->cacert : "this system");
+        return il__error_set(reterr, IL_INVAL, "%s: cannot load CA certificates from %s", u->shown,
+                             u->cacert != NULL ? u->cacert : "the system's store");
     if (u->cert != NULL && api.SSL_CTX_use_certificate_chain_file(ctx, u->cert) != 1)
-        return il__error_set(reterr, IL_INVAL, "%s: cannot use certificate %s", u->shown, u->cert);
+        return il__error_set(reterr, IL_INVAL, "%s: cannot load certificate %s", u->shown, u->cert);
     if (u->key != NULL && api.SSL_CTX_use_PrivateKey_file(ctx, u->key, FILETYPE_PEM) != 1)
-        return il__error_set(reterr, IL_INVAL, "%s: cannot use key %s", u->shown, u->key);
+        return il__error_set(reterr, IL_INVAL, "%s: cannot load key %s", u->shown, u->key);
     return IL_OK;
 }
 
@@ -215,6 +215,6 @@ const char *
 il__redis_tls_why(struct ssl *ssl)
 {
     return api.SSL_get_verify_result(ssl) == 0
-               ? "the peer does not speak TLS, or rejected our handshake"
+               ? "the peer does not speak TLS or rejected the handshake"
                : "the server's certificate is not valid for this host, or its issuer is unknown";
 }

@@ -5,8 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/cursor.h"
 #include "core/limits.h"
-#include "core/answer.h"
+#include "core/messages.h"
 #include "core/cache.h"
 #include "core/history.h"
 #include "core/job.h"

@@ -244,20 +244,9 @@ count(const json_t *row, il_queue_info *info)
     info->n_running   = (uint64_t)il__remote_number(row, "n_running");
     info->n_failed    = (uint64_t)il__remote_number(row, "n_failed");
     info->oldest_ms   = il__remote_number(row, "oldest_ms");
-    il__totals_show(
-        &(struct il__totals){
-            .pushed          = (uint64_t)il__remote_number(row, "pushed"),
-            .claimed         = (uint64_t)il__remote_number(row, "claimed"),
-            .completed       = (uint64_t)il__remote_number(row, "completed"),
-            .failed_attempts = (uint64_t)il__remote_number(row, "failed_attempts"),
-            .failed          = (uint64_t)il__remote_number(row, "failed"),
-            .snoozed         = (uint64_t)il__remote_number(row, "snoozed"),
-            .cancelled       = (uint64_t)il__remote_number(row, "cancelled"),
-            .recovered       = (uint64_t)il__remote_number(row, "recovered"),
-            .duplicates      = (uint64_t)il__remote_number(row, "duplicates"),
-            .stale           = (uint64_t)il__remote_number(row, "stale"),
-        },
-        info);
+#define X(name, total) info->total = (uint64_t)il__remote_number(row, #total);
+#include "core/totals.def"
+#undef X
 }
 
 bool

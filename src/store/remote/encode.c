@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "core/cache.h"
+#include "core/cursor.h"
 #include "core/op.h"
 #include "core/usage.h"
 #include "store/remote/remote.h"

@@ -40,7 +40,7 @@ load_edges(struct remote_store *s, il_error *reterr)
     il__remote_begin(&r, "x_edges");
     if (!il__remote_end(&r))
         return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
-    il_status st = il__remote_ask(s, &r, true, &a, reterr);
+    il_status st = il__remote_send_alone(s, &r, true, &a, reterr);
     if (st != IL_OK)
         return st;
     il__order_release(&s->order);
@@ -66,7 +66,7 @@ learn(struct remote_store *s, const struct il__order_seen *e, il_error *reterr)
     il__remote_put_number(&r, "against", e->against);
     if (!il__remote_end(&r) || !il__order_add(&s->order, e))
         return il__error_set(reterr, IL_NOMEM, "out of memory for the lock order");
-    il_status st = il__remote_ask(s, &r, false, &a, reterr);
+    il_status st = il__remote_send_alone(s, &r, false, &a, reterr);
     if (st != IL_OK)
         return st;
     /* If others have learned something meanwhile, the next check reads everything again. */

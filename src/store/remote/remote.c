@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "core/limits.h"
 #include "core/op.h"
-#include "store/check.h"
+#include "store/postconditions.h"
 
 static const struct remote_budget budget = { .n_learn = 16, .n_asks = 64 };
 
 #define REPEATS_MAX 8 /* rounds of one op that asks back; each answer advances it */
-/* no reply can express that, and il__store_broken() rejects it */
+/* no reply can express that, and il__store_violation() rejects it */
 #define NOT_UNDERSTOOD IL_STATUS_COUNT
 
 static il_status
@@ -98,8 +98,8 @@ add_part(struct remote_reply *r, json_t *json, struct remote_blob blob, struct r
 }
 
 bool
-il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
-                struct remote_blob blob, struct remote_blob blob2)
+il__remote_take_row(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
+                    struct remote_blob blob, struct remote_blob blob2)
 {
     if (i >= c->n) {
         c->failed = true;
@@ -204,8 +204,8 @@ call(struct remote_store *s, struct remote_call *c, il_error *reterr)
 }
 
 il_status
-il__remote_ask(struct remote_store *s, const struct remote_request *r, bool reads,
-               struct remote_answer *ret, il_error *reterr)
+il__remote_send_alone(struct remote_store *s, const struct remote_request *r, bool reads,
+                      struct remote_answer *ret, il_error *reterr)
 {
     *ret = (struct remote_answer){ .s = s, .call = { .requests = r, .n = 1, .reads = reads } };
     ret->call.replies = &ret->reply;
@@ -252,22 +252,23 @@ finish_op(struct remote_store *s, il_op *op, struct remote_request *r,
     const char *ask = il__remote_text_or_null(reply->head, "ask");
     /* the op is not done: it has no results yet */
     if (ask != NULL && strcmp(ask, "search") != 0)
-        return il__remote_answer(s, op, r, reply, left, ret_repeat, reterr);
+        return il__remote_answer_questions(s, op, r, reply, left, ret_repeat, reterr);
     if (!il__remote_decode(op, reply) || !il__remote_say_rank(s, op, reply->head) ||
         !il__remote_order_list(s, op, reply->head) || !il__remote_history(op, reply->head))
         return not_understood(op);
     if (reads)
         return IL_OK;
     if (ask != NULL) {
-        il_status st = il__remote_answer(s, op, r, reply, left, ret_repeat, reterr);
+        il_status st = il__remote_answer_questions(s, op, r, reply, left, ret_repeat, reterr);
         if (st != IL_OK || *ret_repeat || op->status == IL_DEADLOCK)
             return st;
     }
     return il__remote_learn(s, op, reply, left, reterr);
 }
 
-il_status
-il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r, il_error *reterr)
+/* Execute one request of an op and decode its reply; questions are answered. */
+static il_status
+apply_one(struct remote_store *s, il_op *op, struct remote_request *r, il_error *reterr)
 {
     bool                 repeat = true;
     struct remote_budget left   = budget;
@@ -276,10 +277,10 @@ il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r
     for (int i = 0; st == IL_OK && repeat; i++) {
         struct remote_answer AUTO_ANSWER a = { 0 };
         if (i == REPEATS_MAX)
-            return il__error_set(reterr, IL_STORE, "%s: %s does not terminate", s->via->name,
+            return il__error_set(reterr, IL_STORE, "%s: %s repeated too often", s->via->name,
                                  il_op_name(op->type));
         il__op_reset(op);
-        st = il__remote_ask(s, r, false, &a, reterr);
+        st = il__remote_send_alone(s, r, false, &a, reterr);
         if (a.reply.unreadable)
             return not_understood(op);
         if (st == IL_OK)
@@ -308,11 +309,11 @@ finish_ops(struct remote_store *s, struct remote_call *c, il_op *const *ops,
         if (!there && c->bare)
             continue;
         if (!there)
-            return il__error_set(reterr, IL_STORE, "%s: a reply is missing", s->via->name);
+            return il__error_set(reterr, IL_STORE, "%s: missing reply", s->via->name);
         il_status st =
             finish_op(s, ops[i], &requests[i], &c->replies[i], c->reads, &left, &repeat, reterr);
         if (st == IL_OK && repeat) {
-            st = il__remote_apply_one(s, ops[i], &requests[i], reterr);
+            st = apply_one(s, ops[i], &requests[i], reterr);
             /* It reported its lock order when it was new. */
             if (st == IL_OK && ops[i]->status != IL_DEADLOCK && ops[i]->status != NOT_UNDERSTOOD)
                 st = il__remote_learn(s, ops[i], &c->replies[i], &left, reterr);
@@ -511,7 +512,7 @@ say_broken(struct remote_store *s, il_op *const *ops, size_t n, il_error *reterr
     for (size_t i = 0; i < n; i++) {
         il_op   *op = ops[i];
         il_error why;
-        if (il__store_broken(op) == NULL)
+        if (il__store_violation(op) == NULL)
             continue;
         il__remote_forget_order(s); /* what was learned in memory may not be in the store */
         il__op_reset(op);
@@ -572,7 +573,7 @@ remote_overdue(struct il__store *base)
     struct remote_request AUTO_REQUEST r = { 0 };
 
     il__remote_begin(&r, "x_overdue");
-    if (!il__remote_end(&r) || il__remote_ask(s, &r, true, &a, NULL) != IL_OK)
+    if (!il__remote_end(&r) || il__remote_send_alone(s, &r, true, &a, NULL) != IL_OK)
         return true;
     return il__remote_number(a.reply.head, "overdue") != 0;
 }

@@ -79,10 +79,10 @@ struct remote_call {
 
 /*
  * The engine-specific part. `call` executes requests in order, in one commit or several, until one
- * asks back or all are done, and hands each reply over with
- * il__remote_take(). IL_OK: what was taken is permanent. Otherwise nothing may be concluded, unless
- * call->refused. It gives up after the store's timeout. Calls with `reads` may come from any
- * thread, the others from n_lanes at a time.
+ * asks back or all are done, and hands each reply over with il__remote_take_row(). IL_OK: what was
+ * taken is permanent. Otherwise nothing may be concluded, unless call->refused. It gives up after
+ * the store's timeout. Calls with `reads` may come from any thread, the others from n_lanes at a
+ * time.
  */
 struct remote_transport {
     const char *name;
@@ -158,8 +158,8 @@ il__remote_from(struct il__store *s)
  * `done`. A row that is not JSON, or for which there is no memory, only affects this request.
  * False: there is no such request; call->failed is set.
  */
-bool il__remote_take(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
-                     struct remote_blob blob, struct remote_blob blob2);
+bool il__remote_take_row(struct remote_call *c, size_t i, const char *json, size_t n_bytes,
+                         struct remote_blob blob, struct remote_blob blob2);
 /* Take the whole reply to request i in the transport's own form, which must live until `done`. */
 bool il__remote_take_packed(struct remote_call *c, size_t i, const void *packed);
 /*
@@ -185,17 +185,13 @@ struct remote_answer {
     struct remote_call   call;
     struct remote_reply  reply;
 };
-il_status il__remote_ask(struct remote_store *s, const struct remote_request *r, bool reads,
-                         struct remote_answer *ret, il_error *reterr) MUST_USE;
+il_status il__remote_send_alone(struct remote_store *s, const struct remote_request *r, bool reads,
+                                struct remote_answer *ret, il_error *reterr) MUST_USE;
 /* The same for a verb that fails only if it finds damaged rows: it then returns IL_CORRUPT. */
 il_status il__remote_ask_sure(struct remote_store *s, const struct remote_request *r, bool reads,
                               struct remote_answer *ret, il_error *reterr) MUST_USE;
 void      il__remote_answer_release(struct remote_answer *a);
 #define AUTO_ANSWER AUTO(il__remote_answer_release)
-
-/* Execute one request of an op and decode its reply; questions are answered. */
-il_status il__remote_apply_one(struct remote_store *s, il_op *op, struct remote_request *r,
-                               il_error *reterr) MUST_USE;
 
 /* ---- encode.c -------------------------------------------------------------------------------- */
 
@@ -249,7 +245,7 @@ bool il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remain
 bool il__remote_decode_crons(il_op *op, const struct remote_reply *reply) MUST_USE;
 bool il__remote_decode_queues(il_op *op, const json_t *head) MUST_USE;
 
-/* ---- ask.c, order.c, sweep.c ----------------------------------------------------------------- */
+/* ---- ask_back.c, order.c, sweep.c ------------------------------------------------------------ */
 
 /*
  * A shared budget for the follow-up requests of the ops of one call, because the next callers wait
@@ -274,9 +270,9 @@ il_status il__remote_tick(struct remote_store *s, const struct remote_reply *rep
                           uint32_t *ret_pushed, bool *ret_more, il_error *reterr) MUST_USE;
 /* Answer the questions in the reply of `op`; *ret_repeat: send the request, which may have changed,
  * once more. */
-il_status il__remote_answer(struct remote_store *s, il_op *op, struct remote_request *r,
-                            const struct remote_reply *reply, struct remote_budget *left,
-                            bool *ret_repeat, il_error *reterr) MUST_USE;
+il_status il__remote_answer_questions(struct remote_store *s, il_op *op, struct remote_request *r,
+                                      const struct remote_reply *reply, struct remote_budget *left,
+                                      bool *ret_repeat, il_error *reterr) MUST_USE;
 
 /*
  * Check what a new request of the op says about lock order, and learn from it: each new edge is a

@@ -119,7 +119,7 @@ converse(struct server_exchange *x, const char *method, const char *url, int64_t
         return il__error_set(reterr, IL_STORE, "%s: %s", x->to->shown, why.message);
     *ret_http = answer.status;
     if (il__wire_load_answer(il__buf_str(&x->answer), x->answer.n_bytes, ret, &why) != IL_OK)
-        return il__error_set(reterr, IL_STORE, "%s: replied %ld with a body that is not JSON",
+        return il__error_set(reterr, IL_STORE, "%s: HTTP status %ld with a body that is not JSON",
                              x->to->shown, *ret_http);
     return IL_OK;
 }

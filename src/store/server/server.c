@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/op.h"
-#include "store/check.h"
+#include "store/postconditions.h"
 #include "store/server/server_internal.h"
 #include "wire/wire.h"
 
@@ -92,7 +92,7 @@ take_results(const struct server_store *s, const json_t *body, il_op *const *ops
             return st;
             /* Reject a result that no store can return: its users rely on these conditions. */
 #ifndef IL_MUTANT_server_trusted
-        if (st == IL_OK && il__store_broken(ops[i]) != NULL)
+        if (st == IL_OK && il__store_violation(ops[i]) != NULL)
             st = IL_INVAL;
 #endif
         if (st != IL_OK)
@@ -278,13 +278,14 @@ set_target(struct server_target *to, const struct il__store_open *o, il_error *r
     size_t                  n       = strlen(o->path);
 
     if (o->query != NULL)
-        return il__error_set(reterr, IL_INVAL, "a server URL takes no options after '?'");
+        return il__error_set(reterr, IL_INVAL, "a server URL takes no options");
     if (is_unix ? o->path[0] == '\0' : strncmp(o->path, "//", 2) != 0 || n < 3)
-        return il__error_set(reterr, IL_INVAL,
-                             "a server URL is http://HOST:PORT, https://… or http+unix:/PATH");
+        return il__error_set(
+            reterr, IL_INVAL,
+            "invalid server URL; use http://HOST:PORT, https://HOST or http+unix:/PATH");
     if (strchr(o->path, '@') != NULL)
         return il__error_set(reterr, IL_INVAL,
-                             "a server URL has no user; set $INTERLOCK_API_KEY instead");
+                             "remove the user from the server URL and set $INTERLOCK_API_KEY");
     while (!is_unix && n > 0 && o->path[n - 1] == '/')
         n--;
     il__buf_init(&batch, 4096);

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "core/cache.h"
+#include "core/cursor.h"
 #include "core/op.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -197,7 +198,7 @@ count(struct sq_conn *c, const struct sq_state *st, il_op *op)
         .n_building = (uint64_t)sqlite3_column_int64(row, 4),
     };
     op->out.cache.n_stale = op->out.cache.n_entries - op->out.cache.n_fresh;
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */
@@ -214,7 +215,7 @@ run_on_key(struct sq_conn *c, enum sq_stmt which, const il_op *op)
 {
     sqlite3_stmt *stmt = il__sq_use(c, which);
 
-    return bind_key(c, stmt, op) && il__sq_run(c, stmt);
+    return bind_key(c, stmt, op) && il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -229,7 +230,7 @@ lead(struct sq_store *s, il_op *op)
            il__sq_bind_int(c, stmt, 4, (int64_t)op->out.fence) &&
            il__sq_bind_int(c, stmt, 5, st->now_ms + op->in.cache.lease_ms) &&
            il__sq_bind_int(c, stmt, 6, st->now_ms) && il__sq_bind_int(c, stmt, 7, st->wall_ms) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -240,7 +241,7 @@ renew(struct sq_store *s, const il_op *op)
 
     return bind_key(c, stmt, op) &&
            il__sq_bind_int(c, stmt, 3, s->state.now_ms + op->in.cache.lease_ms) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -255,7 +256,7 @@ value_set(struct sq_conn *c, const il_op *op, const struct il__cache_value *v)
            il__sq_bind_int(c, stmt, 6, v->stale_until) &&
            il__sq_bind_int(c, stmt, 7, v->purge_at) && il__sq_bind_int(c, stmt, 8, v->build_ms) &&
            il__sq_bind_int(c, stmt, 9, v->code) && il__sq_bind_int(c, stmt, 10, v->negative) &&
-           il__sq_bind_blob(c, stmt, 11, data, v->data_bytes) && il__sq_run(c, stmt);
+           il__sq_bind_blob(c, stmt, 11, data, v->data_bytes) && il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -265,7 +266,7 @@ value_age(struct sq_conn *c, const il_op *op, const struct il__cache_value *v)
 
     return bind_key(c, stmt, op) && il__sq_bind_int(c, stmt, 3, v->fresh_until) &&
            il__sq_bind_int(c, stmt, 4, v->stale_until) &&
-           il__sq_bind_int(c, stmt, 5, v->purge_at) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 5, v->purge_at) && il__sq_stmt_run(c, stmt);
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
@@ -363,7 +364,7 @@ purge(struct sq_conn *c, enum sq_stmt which, int64_t until_ms, uint32_t limit)
     sqlite3_stmt *stmt = il__sq_use(c, which);
 
     return il__sq_bind_int(c, stmt, 1, until_ms) && il__sq_bind_int(c, stmt, 2, limit) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 /* Expired values and dead builds, which are no longer visible. Only values count as purged. */

@@ -55,7 +55,7 @@ il__sq_wal_is_large(struct sq_wal *w, int n_frames)
 }
 
 void
-il__sq_wal_move(struct sq_wal *w, struct sq_conn *c, int64_t timeout_ms)
+il__sq_checkpoint(struct sq_wal *w, struct sq_conn *c, int64_t timeout_ms)
 {
     int  n_frames = atomic_load(&w->n_frames);
     bool waits    = n_frames >= atomic_load(&w->wait_at);

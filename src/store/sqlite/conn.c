@@ -31,8 +31,8 @@ il__store_sqlite_uncounted(void)
 }
 
 /* Map a native result code to a status. A full disk shows in several codes, but always in errno. */
-il_status
-il__sq_map(int extended_rc, int system_errno)
+static il_status
+status_of(int extended_rc, int system_errno)
 {
     switch (extended_rc & 0xFF) {
     case SQLITE_OK:
@@ -62,7 +62,7 @@ il__sq_error(int extended_rc, int system_errno, const char *path, il_error *rete
     int         rc   = extended_rc != SQLITE_OK ? extended_rc : SQLITE_ERROR;
     const char *text = sqlite3_errstr(rc);
 
-    il_status st = il__sq_map(rc, system_errno);
+    il_status st = status_of(rc, system_errno);
     if (st == IL_FULL)
         text = system_errno == EFBIG ? "file size limit reached (ulimit -f)" : "disk full";
     if (system_errno == EMFILE && (rc & 0xFF) == SQLITE_CANTOPEN)
@@ -222,7 +222,7 @@ il__sq_step(struct sq_conn *c, sqlite3_stmt *s)
 }
 
 bool
-il__sq_run(struct sq_conn *c, sqlite3_stmt *s)
+il__sq_stmt_run(struct sq_conn *c, sqlite3_stmt *s)
 {
     int rc;
 
@@ -234,7 +234,7 @@ il__sq_run(struct sq_conn *c, sqlite3_stmt *s)
 bool
 il__sq_exec(struct sq_conn *c, enum sq_stmt stmt)
 {
-    return il__sq_run(c, il__sq_use(c, stmt));
+    return il__sq_stmt_run(c, il__sq_use(c, stmt));
 }
 
 bool
@@ -243,7 +243,7 @@ il__sq_ask(struct sq_conn *c, sqlite3_stmt *s, bool *ret)
     if (il__sq_step(c, s) != SQLITE_ROW)
         return false;
     *ret = sqlite3_column_int64(s, 0) != 0;
-    return il__sq_run(c, s);
+    return il__sq_stmt_run(c, s);
 }
 
 bool
@@ -257,7 +257,7 @@ il__sq_has_blob(struct sq_conn *c, sqlite3_stmt *s, const void *data, size_t n, 
     const void *stored  = sqlite3_column_blob(s, 0);
     size_t      n_bytes = (size_t)sqlite3_column_bytes(s, 0);
     *ret = n_bytes == n && (n == 0 || (stored != NULL && memcmp(stored, data, n) == 0));
-    return il__sq_run(c, s);
+    return il__sq_stmt_run(c, s);
 }
 
 bool

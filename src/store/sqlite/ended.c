@@ -122,7 +122,7 @@ il__sq_ended_save(struct sq_store *s)
     return il__sq_bind_int(c, stmt, 1, s->state.ended_seq) &&
            il__sq_bind_int(c, stmt, 2, s->state.now_ms) &&
            il__sq_bind_blob(c, stmt, 3, s->ended_new.data, s->ended_new.n_bytes) &&
-           il__sq_run(c, stmt) && il__sq_ended_purge(s, PURGE_ROWS);
+           il__sq_stmt_run(c, stmt) && il__sq_ended_purge(s, PURGE_ROWS);
 }
 
 /* The transaction was committed or rolled back. */
@@ -147,7 +147,7 @@ il__sq_ended_purge(struct sq_store *s, uint32_t n_rows)
         return true;
     stmt = il__sq_use(c, SQ_ended_purge);
     if (!il__sq_bind_int(c, stmt, 1, s->state.now_ms - IL__ENDED_KEEP_MS) ||
-        !il__sq_bind_int(c, stmt, 2, n_rows) || !il__sq_run(c, stmt))
+        !il__sq_bind_int(c, stmt, 2, n_rows) || !il__sq_stmt_run(c, stmt))
         return false;
     if ((uint32_t)sqlite3_changes(c->db) < n_rows)
         s->purge_at_ms = s->state.now_ms + IL__SWEEP_MS; /* done for now */

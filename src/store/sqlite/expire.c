@@ -7,16 +7,16 @@
 #include "store/sqlite/history.h"
 #include "store/sqlite/run.h"
 
-struct il__load
-il__sq_load(const struct sq_key *k)
+struct il__occupancy
+il__sq_occupancy(const struct sq_key *k)
 {
-    struct il__load load = { 0 };
+    struct il__occupancy live = { 0 };
 
     for (size_t i = 0; i < k->leases.n; i++) {
         if (!k->leases.items[i].gone)
-            il__load_add(&load, k->leases.items[i].mode, k->leases.items[i].permits);
+            il__occupancy_add(&live, k->leases.items[i].mode, k->leases.items[i].permits);
     }
-    return load;
+    return live;
 }
 
 /* The head waiter's turn has come: its row becomes an offered lease, and it is woken after the
@@ -38,9 +38,9 @@ offer(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
 }
 
 bool
-il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
+il__sq_offer_next(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
 {
-    struct il__load load = il__sq_load(k);
+    struct il__occupancy live = il__sq_occupancy(k);
 
 #ifdef IL_MUTANT_last_in_first_out
     if (!il__sq_waiters_all(s, k))
@@ -59,10 +59,10 @@ il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
         if (w->gone || w->verdict[0] != '\0')
             continue;
 #ifndef IL_MUTANT_grant_without_recheck
-        if (il__conflict(&load, w->mode, w->permits) != IL__COMPATIBLE)
+        if (il__conflict(&live, w->mode, w->permits) != IL__COMPATIBLE)
             return true; /* first in, first out: no overtaking */
 #endif
-        il__load_add(&load, w->mode, w->permits);
+        il__occupancy_add(&live, w->mode, w->permits);
         if (!offer(s, k, w))
             return false;
         if (counts != NULL)
@@ -123,5 +123,5 @@ il__sq_expire(struct sq_store *s, struct sq_key *k, il_sweep_out *counts)
         if (!il__sq_waiter_leave(s, k, &k->waiters.items[i]))
             return false;
     }
-    return !changed || il__sq_give_on(s, k, counts);
+    return !changed || il__sq_offer_next(s, k, counts);
 }

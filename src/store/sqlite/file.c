@@ -1,43 +1,22 @@
 /*
  * file.c: the files of a store: DB (SQLite's, with DB-wal and DB-shm), DB-lock (flock) and DB-wake
- * (the board). All have mode 0600, or 0660 in a store of a group (group.c).
- *
- * Why a lock file: SQLite before 3.51.3 can damage a WAL when a checkpoint meets a writer that
- * restarts the WAL. So every write transaction and every checkpoint, in any process, holds an
- * exclusive flock on DB-lock. A flock belongs to the open file description: it is released when the
- * process exits, however that happens, and child processes inherit none of our descriptors
- * (close-on-exec; the command wrapper forks before it opens a store).
- *
- * The lock file is empty except for a reserve of disk space: a purge on a full disk has to write
- * before it can free anything.
- *
- * Fairness: a process that writes continuously would take the lock again before the waiters have
- * woken up. A waiter bumps the word WANTED. A process that releases the lock and finds WANTED
- * changed then waits (2 ms at most) until another process has bumped TAKEN. The words are hints: a
- * lost one costs those 2 ms.
+ * (the board). All have mode 0600, or 0660 in a store of a group (group_access.c). They are opened,
+ * and checked for having been deleted or replaced, here; lock_file.c takes the lock.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "store/sqlite/sqlite_internal.h"
 
-#define RESERVE_BYTES ((off_t)1024 * 1024)
-#define PLENTY_BYTES (16 * RESERVE_BYTES) /* of free space: enough to spare a reserve */
-#define YIELD_NS 2000000
-#define LOOK_AGAIN_NS 20000000 /* a wake-up may be missed if the owner is killed */
-
-static il_status
-fail(il_error *reterr, const char *path)
+il_status
+il__sq_file_fail(il_error *reterr, const char *path)
 {
     int       err = errno;
     il_status st  = IL_STORE;
@@ -98,9 +77,9 @@ open_private(const struct sq_file *f, const char *path, int *ret_fd, il_error *r
             fd = open(path, flags); /* another process was faster */
     }
     if (fd < 0 && errno == ELOOP)
-        return il__error_set(reterr, IL_STORE, "%s: is a symbolic link; remove it", path);
+        return il__error_set(reterr, IL_STORE, "%s is a symbolic link; remove it", path);
     if (fd < 0)
-        return fail(reterr, path);
+        return il__sq_file_fail(reterr, path);
     struct stat st;
     CHECK(fstat(fd, &st) == 0);
     bool is_linked = st.st_nlink > 1; /* 0: deleted meanwhile, which is detected later */
@@ -115,10 +94,10 @@ open_private(const struct sq_file *f, const char *path, int *ret_fd, il_error *r
     }
     (void)close(fd);
     if (!S_ISREG(st.st_mode))
-        return il__error_set(reterr, IL_STORE, "%s: not a regular file; remove it", path);
+        return il__error_set(reterr, IL_STORE, "%s is not a regular file; remove it", path);
     if (is_linked)
-        return il__error_set(reterr, IL_STORE, "%s: has several hard links; remove it", path);
-    return il__error_set(reterr, IL_STORE, "%s: owned by user %ld; remove it", path,
+        return il__error_set(reterr, IL_STORE, "%s has several hard links; remove it", path);
+    return il__error_set(reterr, IL_STORE, "%s is owned by user %ld; remove it", path,
                          (long)st.st_uid);
 }
 
@@ -134,21 +113,21 @@ check_database(const char *path, bool existing, il_error *reterr)
 
     if (stat(path, &st) == 0) {
         if (S_ISDIR(st.st_mode))
-            return il__error_set(reterr, IL_STORE, "%s: is a directory, not a database", path);
+            return il__error_set(reterr, IL_STORE, "%s is a folder, not a database", path);
         if (!S_ISREG(st.st_mode))
             return il__error_set(reterr, IL_STORE, "%s: not a regular file", path);
-        return access(path, R_OK | W_OK) == 0 ? IL_OK : fail(reterr, path);
+        return access(path, R_OK | W_OK) == 0 ? IL_OK : il__sq_file_fail(reterr, path);
     }
     if (errno != ENOENT || existing)
-        return fail(reterr, path);
+        return il__sq_file_fail(reterr, path);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
-        return errno == EEXIST ? IL_OK : fail(reterr, path);
+        return errno == EEXIST ? IL_OK : il__sq_file_fail(reterr, path);
     int rc  = fchmod(fd, 0600);
     int err = errno;
     (void)close(fd); /* empty */
     errno = err;
-    return rc == 0 ? IL_OK : fail(reterr, path);
+    return rc == 0 ? IL_OK : il__sq_file_fail(reterr, path);
 }
 
 /* The board must be backed by disk blocks: a hole that cannot be filled later would raise
@@ -164,7 +143,7 @@ extend(int fd, const char *name, struct stat *st, il_error *reterr)
     if (st->st_size < (off_t)IL__BOARD_BYTES) {
         errno = posix_fallocate(fd, 0, IL__BOARD_BYTES);
         if (errno != 0)
-            return fail(reterr, name);
+            return il__sq_file_fail(reterr, name);
         st->st_size = IL__BOARD_BYTES;
     }
     return IL_OK;
@@ -177,7 +156,7 @@ note_owner(struct sq_file *f, il_error *reterr)
     struct stat db;
 
     if (stat(f->names[SQ_PART_DB], &db) != 0)
-        return fail(reterr, f->path);
+        return il__sq_file_fail(reterr, f->path);
     f->owner = db.st_uid;
     return il__sq_group_look(f->real, &db, &f->group, reterr);
 }
@@ -202,7 +181,7 @@ open_wake(struct sq_file *f, il_error *reterr)
                           ? il__board_init_file(&f->board, fd, (size_t)st.st_size)
                           : il__board_map_again(&f->board, fd, (size_t)st.st_size);
         if (!mapped)
-            status = fail(reterr, f->wake_name);
+            status = il__sq_file_fail(reterr, f->wake_name);
     }
     (void)close(fd); /* the mapping stays */
     return status;
@@ -235,7 +214,7 @@ set_names(struct sq_file *f, const char *path, il_error *reterr)
     AUTO(free_path) char *real = realpath(path, NULL);
 
     if (real == NULL || (cwd == NULL && path[0] != '/'))
-        return fail(reterr, path);
+        return il__sq_file_fail(reterr, path);
     struct il__buf AUTO_BUF name = { .n_bytes_max = 8192 };
     if (cwd != NULL)
         il__buf_addf(&name, "%s/", cwd);
@@ -257,7 +236,7 @@ il__sq_file_open(struct sq_file *f, const char *path, bool existing, int64_t tim
 {
     *f = (struct sq_file){ .lock_fd = -1, .timeout_ms = timeout_ms };
     if (path[0] == '\0')
-        return il__error_set(reterr, IL_INVAL, "sqlite: needs a path");
+        return il__error_set(reterr, IL_INVAL, "sqlite: needs a path, sqlite:PATH");
     f->path = il__strdup(path);
     if (f->path == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
@@ -280,7 +259,7 @@ gone(struct sq_file *f, il_error *reterr)
 {
     atomic_store(&f->is_gone, true);
     il__error_set(reterr, IL_STORE,
-                  "%s: deleted or replaced while it was open; restart all programs that use it",
+                  "%s was deleted or replaced while open; restart all programs that use it",
                   f->path);
     if (reterr != NULL)
         (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_GONE);
@@ -296,7 +275,7 @@ il__sq_file_note(struct sq_file *f, sqlite3 *db, il_error *reterr)
     for (int i = 0; i < SQ_PARTS; i++) {
         int rc = i == SQ_PART_LOCK ? fstat(f->lock_fd, &st) : stat(f->names[i], &st);
         if (rc != 0)
-            return fail(reterr, f->names[i]);
+            return il__sq_file_fail(reterr, f->names[i]);
         f->ids[i] = (struct sq_id){ st.st_dev, st.st_ino };
     }
     /* SQLite knows which inode it has open: if it is not the one just checked, start over. */
@@ -340,7 +319,7 @@ check(struct sq_file *f, int n_parts, il_error *reterr)
     for (int i = 0; f->is_noted && i < n_parts; i++) {
         if (!id_of(f->names[i], &id)) {
             if (errno != ENOENT && errno != ENOTDIR)
-                return fail(reterr, f->names[i]); /* cannot tell: perhaps next time */
+                return il__sq_file_fail(reterr, f->names[i]); /* cannot tell: perhaps next time */
             return gone(f, reterr);
         }
         if (id.dev != f->ids[i].dev || id.ino != f->ids[i].ino)
@@ -372,40 +351,6 @@ il__sq_file_check_wake(struct sq_file *f)
 }
 
 void
-il__sq_file_reserve(struct sq_file *f, bool anyhow)
-{
-    struct stat    st;
-    struct statvfs disk;
-
-    if (fstat(f->lock_fd, &st) != 0 || st.st_size >= RESERVE_BYTES)
-        return;
-    if (!anyhow && (fstatvfs(f->lock_fd, &disk) != 0 ||
-                    disk.f_bavail < (fsblkcnt_t)PLENTY_BYTES / MAX(disk.f_frsize, 1)))
-        return;
-    for (off_t n = RESERVE_BYTES; n > st.st_size && n >= 4096; n /= 2) {
-        if (posix_fallocate(f->lock_fd, 0, n) == 0)
-            return; /* if this fails, it is tried again at the next open */
-    }
-}
-
-void
-il__sq_file_unreserve(struct sq_file *f)
-{
-    IGNORE(ftruncate(f->lock_fd, 0) != 0); /* then there is as little space as before */
-}
-
-il_status
-il__sq_file_open_lock(struct sq_file *f, int fd, il_error *reterr)
-{
-    char name[64];
-
-    /* the same file, wherever it is now */
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    f->lock_fd = open(name, O_RDWR | O_CLOEXEC | O_NOCTTY);
-    return f->lock_fd >= 0 ? IL_OK : fail(reterr, f->path);
-}
-
-void
 il__sq_file_close(struct sq_file *f)
 {
     il__board_release(&f->board);
@@ -419,145 +364,11 @@ il__sq_file_close(struct sq_file *f)
     *f = (struct sq_file){ .lock_fd = -1 };
 }
 
-static bool
-try_lock(struct sq_file *f)
-{
-    int rc;
-
-    do
-        rc = flock(f->lock_fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0;
-}
-
-bool
-il__sq_file_try_lock(struct sq_file *f)
-{
-    bool locked = try_lock(f);
-
-    f->wanted_at = il__board_read(&f->board, IL__BOARD_LOCK_WANTED);
-    return locked;
-}
-
-static void
-close_file(FILE **file)
-{
-    if (*file != NULL)
-        (void)fclose(*file); /* only read */
-}
-
-/* The process that holds the lock, for a message: its pid, or 0 if the kernel does not tell
- * (another pid namespace, no /proc). */
-static int
-owner_of(const struct sq_file *f)
-{
-    AUTO(close_file) FILE *locks = fopen("/proc/locks", "re");
-    struct stat            st;
-    char                   line[256];
-
-    if (locks == NULL || fstat(f->lock_fd, &st) != 0)
-        return 0;
-    while (fgets(line, sizeof line, locks) != NULL) {
-        unsigned      major, minor;
-        unsigned long inode;
-        int           pid;
-        /* "1: FLOCK ADVISORY WRITE 4711 fe:00:10952747 0 EOF"; a waiter has "->" and does not
-         * match. */
-        if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%lu", &pid, &major, &minor, &inode) == 4 &&
-            makedev(major, minor) == st.st_dev && inode == st.st_ino)
-            return pid;
-    }
-    return 0;
-}
-
-/* Whether it is stopped (SIGSTOP, Ctrl-Z, a debugger), and so cannot release the lock. */
-static bool
-is_stopped(int pid)
-{
-    char name[64], text[256];
-
-    (void)snprintf(name, sizeof name, "/proc/%d/stat", pid);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    (void)close(fd); /* only read */
-    text[n > 0 ? n : 0] = '\0';
-    const char *state   = strrchr(text, ')'); /* the name before it may be anything */
-    return state != NULL && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
-}
-
-static il_status
-busy(const struct sq_file *f, il_error *reterr)
-{
-    int pid = owner_of(f);
-
-    if (pid > 0)
-        il__error_set(reterr, IL_STORE, "%s: pid %d%s has kept it locked for %lld ms", f->path, pid,
-                      is_stopped(pid) ? ", which is stopped," : "", (long long)f->timeout_ms);
-    else
-        il__error_set(reterr, IL_STORE, "%s: another process has kept it locked for %lld ms",
-                      f->path, (long long)f->timeout_ms);
-    if (reterr != NULL)
-        (void)snprintf(reterr->native, sizeof reterr->native, "%s", IL__NATIVE_BUSY);
-    return IL_STORE;
-}
-
-/*
- * Map the wake file again, after it was extended or replaced. Called under the lock file, so no one
- * else does the same. Without the wake file the locks still work, and waiters poll every five
- * seconds.
- */
-static void
-mend_wake(struct sq_file *f)
+/* Under the lock file, no one else does the same. Without the wake file the locks still work, and
+ * waiters poll every five seconds. */
+void
+il__sq_file_mend_wake(struct sq_file *f)
 {
     if (f->wake_name != NULL)
         atomic_store(&f->is_deaf, open_wake(f, NULL) != IL_OK);
-}
-
-il_status
-il__sq_file_lock(struct sq_file *f, il_error *reterr)
-{
-    struct il__board *b        = &f->board;
-    int64_t           until_ns = il__clock_boot_ns() + f->timeout_ms * IL__NS_PER_MS;
-
-    if (f->yields)
-        (void)il__board_sleep(b, IL__BOARD_LOCK_TAKEN, f->taken_at, YIELD_NS);
-    f->yields   = false;
-    bool locked = try_lock(f);
-    bool waited = !locked;
-    while (!locked) {
-        if (errno != EWOULDBLOCK)
-            return fail(reterr, f->path);
-        int64_t left_ns = until_ns - il__clock_boot_ns();
-        if (left_ns <= 0)
-            return busy(f, reterr);
-        /* Say that we want it, then try: a process that releases it after our attempt sees that,
-         * and wakes us. */
-        uint32_t freed = il__board_read(b, IL__BOARD_LOCK_FREED);
-        il__board_bump(b, IL__BOARD_LOCK_WANTED);
-        locked = try_lock(f);
-        if (!locked && errno == EWOULDBLOCK) {
-            (void)il__board_sleep(b, IL__BOARD_LOCK_FREED, freed, MIN(left_ns, LOOK_AGAIN_NS));
-            locked = try_lock(f);
-        }
-    }
-    if (atomic_load(&f->is_deaf) || il__board_is_cut(b))
-        mend_wake(f);
-    f->wanted_at = il__board_read(b, IL__BOARD_LOCK_WANTED);
-    if (waited)
-        il__board_wake(b, IL__BOARD_LOCK_TAKEN);
-    return IL_OK;
-}
-
-void
-il__sq_file_unlock(struct sq_file *f)
-{
-    struct il__board *b = &f->board;
-
-    f->yields   = il__board_read(b, IL__BOARD_LOCK_WANTED) != f->wanted_at;
-    f->taken_at = il__board_read(b, IL__BOARD_LOCK_TAKEN);
-    CHECK(flock(f->lock_fd, LOCK_UN) == 0);
-    if (f->yields)
-        il__board_wake(b, IL__BOARD_LOCK_FREED);
 }

@@ -1,5 +1,6 @@
 /*
- * history.c: what happened to keys, in the SQLite engine. The rules are in src/core/history.h.
+ * history.c: the recorded expiries, breaks and refusals of keys, in the SQLite engine. The rules
+ * are in src/core/history.h.
  *
  * Race-free because each op reads and writes its row inside one BEGIN IMMEDIATE transaction, so it
  * cannot change in between.
@@ -48,7 +49,7 @@ count(struct sq_conn *c, const char *tenant, int64_t n, int64_t *ret_n)
         il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret_n = sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 static bool
@@ -57,7 +58,7 @@ remove_row(struct sq_conn *c, int64_t id, const char *tenant)
     sqlite3_stmt *stmt = il__sq_use(c, SQ_history_remove);
     int64_t       n;
 
-    return il__sq_bind_int(c, stmt, 1, id) && il__sq_run(c, stmt) && count(c, tenant, -1, &n);
+    return il__sq_bind_int(c, stmt, 1, id) && il__sq_stmt_run(c, stmt) && count(c, tenant, -1, &n);
 }
 
 /* A key more: if that is too many, the oldest goes. */
@@ -78,7 +79,7 @@ add_key(struct sq_conn *c, const char *tenant)
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     int64_t id = sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row) && remove_row(c, id, tenant);
+    return il__sq_stmt_run(c, row) && remove_row(c, id, tenant);
 }
 
 static bool
@@ -89,7 +90,7 @@ put(struct sq_conn *c, const char *tenant, const char *key, const struct il__eve
 
     return il__sq_bind_text(c, stmt, 1, tenant) && il__sq_bind_text(c, stmt, 2, key) &&
            il__sq_bind_int(c, stmt, 3, e->last_ms) &&
-           il__sq_bind_blob(c, stmt, 4, text->data, text->n_bytes) && il__sq_run(c, stmt);
+           il__sq_bind_blob(c, stmt, 4, text->data, text->n_bytes) && il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -214,7 +215,7 @@ next_due(struct sq_conn *c, const struct sq_state *st, int64_t *ret_id, char *te
         return rc == SQLITE_DONE;
     *ret_id = sqlite3_column_int64(row, 0);
     (void)snprintf(tenant, IL_TENANT_BYTES_MAX + 1, "%s", il__sq_text(row, 1));
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 bool

@@ -6,9 +6,9 @@
  * transaction. That admits only one writer, so what was read is still true when the op acts on it.
  */
 #include "base/buf.h"
-#include "core/answer.h"
 #include "core/key.h"
 #include "core/lease.h"
+#include "core/messages.h"
 #include "core/op.h"
 #include "store/sqlite/history.h"
 #include "store/sqlite/run.h"
@@ -25,7 +25,7 @@ show_lease(struct sq_store *s, il_op *op, const struct sq_key *k, const struct s
            il__sq_show(&s->conn, &s->state, op, k->key, h, n_waiters);
 }
 
-/* HELD, with the lease in the way: the oldest conflicting one, otherwise the oldest. */
+/* HELD, with the conflicting lease: the oldest conflicting one, otherwise the oldest. */
 bool
 il__sq_answer_held(struct sq_store *s, il_op *op, const struct sq_key *k)
 {
@@ -118,7 +118,7 @@ set_waiter_times(struct sq_store *s, struct sq_hold *w, int64_t wait_ms)
 static bool
 leave_queue(struct sq_store *s, struct sq_key *k, struct sq_hold *w)
 {
-    return il__sq_waiter_leave(s, k, w) && il__sq_give_on(s, k, NULL);
+    return il__sq_waiter_leave(s, k, w) && il__sq_offer_next(s, k, NULL);
 }
 
 static bool
@@ -326,15 +326,15 @@ il__sq_is_free(struct sq_store *s, struct sq_key *k, bool *ret)
 static bool
 acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
 {
-    const il_lock_in *in   = &op->in.lock;
-    struct il__load   load = il__sq_load(k);
-    bool              others;
+    const il_lock_in    *in   = &op->in.lock;
+    struct il__occupancy live = il__sq_occupancy(k);
+    bool                 others;
 
     if (!il__sq_rank(s, op) || !has_queue(s, k, &others))
         return false;
     if (op->status != IL_OK)
         return true;
-    enum il__verdict verdict = il__conflict(&load, in->mode, in->permits);
+    enum il__verdict verdict = il__conflict(&live, in->mode, in->permits);
     if (verdict == IL__OTHER_N)
         return answer(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
     if (verdict == IL__COMPATIBLE && !others)
@@ -461,7 +461,7 @@ il__sq_release(struct sq_store *s, il_op *op)
     if (h == NULL)
         return answer_not_current(s, op, &k);
     if (!il__sq_lease_end(s, &k, h, il__lease_step(h->state, IL__EV_RELEASE)) ||
-        !il__sq_give_on(s, &k, NULL))
+        !il__sq_offer_next(s, &k, NULL))
         return false;
     op->out.fence = il__sq_newest_fence(&k);
     return answer(op, IL_OK, NULL);
@@ -480,7 +480,7 @@ break_lease(struct sq_store *s, il_op *op, struct sq_key *k, struct sq_hold *h)
         return false;
     h->reason = op->in.lock.reason;
     if (il__lease_ended(state)) {
-        if (!il__sq_lease_end(s, k, h, state) || !il__sq_give_on(s, k, NULL))
+        if (!il__sq_lease_end(s, k, h, state) || !il__sq_offer_next(s, k, NULL))
             return false;
     } else {
         h->state = state;

@@ -106,7 +106,7 @@ claim(struct sq_store *s, il_op *op, const struct il__once *taken)
         (void)sqlite3_bind_null(stmt, 11); /* cannot fail: the statement has this parameter */
     else if (!il__sq_bind_text(c, stmt, 11, taken->meta))
         return false;
-    return il__sq_run(c, stmt);
+    return il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -119,7 +119,7 @@ renew(struct sq_store *s, const il_op *op)
     return bind_key(c, stmt, op) && il__sq_bind_int(c, stmt, 3, s->state.now_ms + in->lease_ms) &&
            il__sq_bind_int(c, stmt, 4, in->keep_ms) &&
            il__sq_bind_int(c, stmt, 5, il__once_claim_purge_ms(op, s->state.now_ms)) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -139,7 +139,7 @@ finish(struct sq_store *s, const il_op *op, const struct il__once *e)
     CHECK(e != NULL);
     return bind_key(c, stmt, op) && il__sq_bind_int(c, stmt, 3, s->state.wall_ms + e->keep_ms) &&
            il__sq_bind_int(c, stmt, 4, in->code) &&
-           il__sq_bind_blob(c, stmt, 5, response, in->response_bytes) && il__sq_run(c, stmt) &&
+           il__sq_bind_blob(c, stmt, 5, response, in->response_bytes) && il__sq_stmt_run(c, stmt) &&
            wake(s, op);
 }
 
@@ -149,7 +149,7 @@ abandon(struct sq_store *s, const il_op *op)
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_once_remove);
 
-    return bind_key(c, stmt, op) && il__sq_run(c, stmt) && wake(s, op);
+    return bind_key(c, stmt, op) && il__sq_stmt_run(c, stmt) && wake(s, op);
 }
 
 /* ---- the ops --------------------------------------------------------------------------------- */
@@ -229,7 +229,7 @@ purge(struct sq_store *s, il_op *op, int64_t state, int64_t until_ms)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_once_purge);
 
     if (!il__sq_bind_int(c, stmt, 1, state) || !il__sq_bind_int(c, stmt, 2, until_ms) ||
-        !il__sq_bind_int(c, stmt, 3, op->in.list.limit) || !il__sq_run(c, stmt))
+        !il__sq_bind_int(c, stmt, 3, op->in.list.limit) || !il__sq_stmt_run(c, stmt))
         return false;
     op->out.sweep.n_purged += (uint32_t)sqlite3_changes(c->db);
     return true;

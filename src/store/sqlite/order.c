@@ -56,7 +56,7 @@ learn(struct sq_store *s, const struct il__order_seen *e)
            il__sq_bind_bytes(c, stmt, 3, e->then, il__key_class_bytes(e->then)) &&
            il__sq_bind_text(c, stmt, 4, e->first_place) &&
            il__sq_bind_text(c, stmt, 5, e->then_place) && il__sq_bind_int(c, stmt, 6, e->against) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 /* A violation of the known order is reported once, and the acquire continues. A new edge is

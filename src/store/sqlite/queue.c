@@ -7,16 +7,10 @@
  * and writes it once: a batch of a hundred pushes costs one read and one write.
  */
 #include "base/arena.h"
+#include "core/cursor.h"
 #include "core/op.h"
 #include "core/queue.h"
 #include "store/sqlite/queue_internal.h"
-
-/* Totals in the order of the columns. */
-#define TOTALS(X) \
-    X(pushed)     \
-    X(claimed)    \
-    X(completed)  \
-    X(failed_attempts) X(failed) X(snoozed) X(cancelled) X(recovered) X(duplicates) X(stale)
 
 /* States whose jobs are counted, in column order. */
 static const il_job_state counted[] = { IL_JOB_SCHEDULED, IL_JOB_READY, IL_JOB_RUNNING,
@@ -56,8 +50,8 @@ il__sq_queue_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct sq_q
     };
     int i = 17;
     read_settings(row, 3, &q->opts);
-#define X(total) q->totals.total = (uint64_t)sqlite3_column_int64(row, i++);
-    TOTALS(X)
+#define X(name, total) q->totals.total = (uint64_t)sqlite3_column_int64(row, i++);
+#include "core/totals.def"
 #undef X
     for (size_t k = 0; k < ARRAY_LEN(counted); k++)
         q->depth.n[counted[k]] = (uint64_t)sqlite3_column_int64(row, i++);
@@ -88,7 +82,7 @@ save_settings(struct sq_conn *c, const struct sq_queue *q)
     for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         ok = ok && il__sq_bind_int(c, stmt, (int)i + 2, settings[i]);
     return ok && il__sq_bind_int(c, stmt, 14, q->paused) &&
-           il__sq_bind_text(c, stmt, 15, q->reason) && il__sq_run(c, stmt);
+           il__sq_bind_text(c, stmt, 15, q->reason) && il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -98,12 +92,12 @@ save_totals(struct sq_conn *c, const struct sq_queue *q)
     bool          ok   = il__sq_bind_int(c, stmt, 1, q->no);
     int           i    = 2;
 
-#define X(total) ok = ok && il__sq_bind_int(c, stmt, i++, (int64_t)q->totals.total);
-    TOTALS(X)
+#define X(name, total) ok = ok && il__sq_bind_int(c, stmt, i++, (int64_t)q->totals.total);
+#include "core/totals.def"
 #undef X
     for (size_t k = 0; k < ARRAY_LEN(counted); k++)
         ok = ok && il__sq_bind_int(c, stmt, i++, (int64_t)q->depth.n[counted[k]]);
-    return ok && il__sq_run(c, stmt);
+    return ok && il__sq_stmt_run(c, stmt);
 }
 
 /* ---- queues of this transaction -------------------------------------------------------------- */
@@ -229,7 +223,7 @@ make(struct sq_store *s, const char *tenant, const char *name, struct sq_queue *
     sqlite3_stmt    *stmt = il__sq_use(c, SQ_queue_add);
 
     if (q == NULL || !il__sq_bind_text(c, stmt, 1, tenant) || !il__sq_bind_text(c, stmt, 2, name) ||
-        !il__sq_run(c, stmt))
+        !il__sq_stmt_run(c, stmt))
         return false;
     *q = (struct sq_queue){
         .no      = sqlite3_last_insert_rowid(c->db),
@@ -305,7 +299,7 @@ forget_starts(struct sq_conn *c, const struct sq_queue *q)
     sqlite3_stmt *stmt = il__sq_use(c, SQ_start_purge);
 
     return il__sq_bind_int(c, stmt, 1, q->no) && il__sq_bind_int(c, stmt, 2, INT64_MAX) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 /* The group limit has changed: move each group's READY jobs to the right lanes. */
@@ -316,7 +310,7 @@ regroup(struct sq_conn *c, const struct sq_queue *q)
     sqlite3_stmt *stmt  = il__sq_use(c, SQ_queue_regroup);
 
     return il__sq_bind_int(c, stmt, 1, q->no) && il__sq_bind_int(c, stmt, 2, limit) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 static bool

@@ -54,13 +54,13 @@ rate_left(struct sq_store *s, const struct sq_queue *q, uint32_t limit, uint32_t
         return true;
     sqlite3_stmt *stmt = il__sq_use(c, SQ_start_purge);
     if (!il__sq_bind_int(c, stmt, 1, q->no) ||
-        !il__sq_bind_int(c, stmt, 2, rate_now_ms(s) - q->opts.rate_ms) || !il__sq_run(c, stmt))
+        !il__sq_bind_int(c, stmt, 2, rate_now_ms(s) - q->opts.rate_ms) || !il__sq_stmt_run(c, stmt))
         return false;
     sqlite3_stmt *row = il__sq_use(c, SQ_start_count);
     if (!il__sq_bind_int(c, row, 1, q->no) || il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = il__queue_rate_left(&q->opts, (uint64_t)MAX(sqlite3_column_int64(row, 0), 0), limit);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 static bool
@@ -72,7 +72,7 @@ rate_add(struct sq_store *s, const struct sq_queue *q, uint32_t n)
         return true;
     sqlite3_stmt *stmt = il__sq_use(c, SQ_start_add);
     return il__sq_bind_int(c, stmt, 1, q->no) && il__sq_bind_int(c, stmt, 2, rate_now_ms(s)) &&
-           il__sq_bind_int(c, stmt, 3, n) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 3, n) && il__sq_stmt_run(c, stmt);
 }
 
 /* The rate allows none: when will it allow one more? When as many starts have left the period as
@@ -185,7 +185,7 @@ find_last(struct sq_store *s, const struct claim *k, bool *ret_repeated, char **
         memcpy(*ret_jobs, jobs, n_bytes);
         *ret_repeated = true;
     }
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* Show a job with its payload, which is read separately. */
@@ -251,7 +251,7 @@ mark(struct sq_store *s, const struct claim *k, const struct sq_job *job, bool *
         il__sq_bind_int(c, stmt, 5, (int64_t)j->token) &&
         il__sq_bind_int(c, stmt, 6, il__sq_job_flags(j)) &&
         il__sq_bind_int(c, stmt, 7, j->lease_ms) && il__sq_bind_int(c, stmt, 8, j->started_ms) &&
-        il__sq_bind_text(c, stmt, 9, k->worker) && il__sq_run(c, stmt);
+        il__sq_bind_text(c, stmt, 9, k->worker) && il__sq_stmt_run(c, stmt);
     *ret_marked = ok && sqlite3_changes(c->db) == 1;
     return ok;
 }
@@ -343,7 +343,7 @@ note_worker(struct sq_store *s, const struct claim *k)
            il__sq_bind_text(c, stmt, 3, k->op->in.job.id) &&
            il__sq_bind_int(c, stmt, 4, s->state.now_ms) &&
            il__sq_bind_blob(c, stmt, 5, k->n > 0 ? k->given : "", (size_t)k->n * JOB_BYTES) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 /* The smallest value that a statement finds; IL__NEVER if there is none. Its parameters are
@@ -354,7 +354,7 @@ read_min(struct sq_conn *c, sqlite3_stmt *row, int64_t *ret)
     if (il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = sqlite3_column_type(row, 0) == SQLITE_NULL ? IL__NEVER : sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* Nothing was claimed: when might a job become available by itself? */
@@ -424,7 +424,7 @@ leave(struct sq_store *s, const struct claim *k)
     k->op->status           = IL_EMPTY;
     k->op->out.remaining_ms = IL_FOREVER;
     return il__sq_bind_int(c, stmt, 1, k->q->no) && il__sq_bind_text(c, stmt, 2, k->worker) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 bool

@@ -4,6 +4,7 @@
  */
 #include "base/arena.h"
 #include "core/cron.h"
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/sqlite/queue_internal.h"
@@ -92,7 +93,7 @@ save(struct sq_conn *c, const struct entry *e)
            il__sq_bind_int(c, stmt, 7, e->max_attempts) &&
            il__sq_bind_int(c, stmt, 8, (int64_t)e->n_ticks) &&
            il__sq_bind_int(c, stmt, 9, e->next_ms) && il__sq_bind_int(c, stmt, 10, e->last_ms) &&
-           il__sq_bind_blob(c, stmt, 11, e->payload, e->payload_bytes) && il__sq_run(c, stmt);
+           il__sq_bind_blob(c, stmt, 11, e->payload, e->payload_bytes) && il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -166,7 +167,7 @@ il__sq_cron_remove(struct sq_store *s, il_op *op)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_cron_remove);
 
     if (!il__sq_bind_text(c, stmt, 1, op->tenant) ||
-        !il__sq_bind_text(c, stmt, 2, op->in.cron.name) || !il__sq_run(c, stmt))
+        !il__sq_bind_text(c, stmt, 2, op->in.cron.name) || !il__sq_stmt_run(c, stmt))
         return false;
     op->status = sqlite3_changes(c->db) == 1 ? IL_OK : IL_NOT_FOUND;
     return true;
@@ -252,7 +253,7 @@ tick_one(struct sq_store *s, struct entry *e, uint32_t budget, uint32_t *n_used,
     return il__sq_bind_text(c, stmt, 1, e->tenant) && il__sq_bind_text(c, stmt, 2, e->name) &&
            il__sq_bind_int(c, stmt, 3, (int64_t)e->n_ticks) &&
            il__sq_bind_int(c, stmt, 4, e->next_ms) && il__sq_bind_int(c, stmt, 5, e->last_ms) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 /* The first entry that is due. */

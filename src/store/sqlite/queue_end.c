@@ -35,7 +35,7 @@ write_and_look(struct sq_store *s, struct sq_queue *q, struct sq_job *job, struc
 
     return il__sq_job_write(s, q, job, was, finished ? op->in.job.data : NULL,
                             finished ? op->in.job.data_bytes : 0) &&
-           (!il__job_ended(job->j.state) || il__sq_parent_look(s, job->parent));
+           (!il__job_ended(job->j.state) || il__sq_parent_try_end(s, job->parent));
 }
 
 /* ---- ops of the worker that has claimed it --------------------------------------------------- */

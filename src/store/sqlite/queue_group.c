@@ -28,7 +28,7 @@ count(struct sq_conn *c, const struct sq_queue *q, const struct sq_job *job, uin
         !il__sq_bind_int(c, row, 4, q->opts.group_limit) || il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = (uint64_t)sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* The place in the claiming order of the job that a statement finds. seq 0 if there is none. */
@@ -47,7 +47,7 @@ find(struct sq_conn *c, enum sq_stmt stmt, const struct sq_queue *q, const struc
     ret->seq       = (uint64_t)sqlite3_column_int64(row, 0);
     ret->priority  = sqlite3_column_int(row, 1);
     ret->run_at_ms = sqlite3_column_int64(row, 2);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 static bool
@@ -56,7 +56,7 @@ move(struct sq_conn *c, const struct sq_queue *q, uint64_t seq, enum il__job_lan
     sqlite3_stmt *stmt = il__sq_use(c, SQ_job_lane);
 
     return il__sq_bind_int(c, stmt, 1, (int64_t)seq) &&
-           il__sq_bind_int(c, stmt, 2, il__sq_lane(q->no, kind)) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 2, il__sq_lane(q->no, kind)) && il__sq_stmt_run(c, stmt);
 }
 
 bool

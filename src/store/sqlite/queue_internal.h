@@ -2,7 +2,7 @@
  * queue_internal.h: declarations shared by the queue files of the SQLite engine.
  *
  *   queue.c         dispatch; queues as a transaction sees them
- *   queue_job.c     rows of jobs: reads them, and writes their changes
+ *   job_row.c       rows of jobs: reads them, and writes their changes
  *   queue_group.c   which jobs of a group with a limit can be claimed, and which are blocked
  *   queue_parent.c  parents and children
  *   queue_push.c    push
@@ -121,7 +121,7 @@ il__sq_was(const struct sq_job *job)
 /*
  * Write the new state of a job, and the consequences for its group, its unique key and its waiters.
  * `result` is that of a job that is COMPLETED now. The parent is not updated: see
- * il__sq_parent_look().
+ * il__sq_parent_try_end().
  */
 bool il__sq_job_write(struct sq_store *s, struct sq_queue *q, struct sq_job *job, struct sq_was was,
                       const void *result, size_t result_bytes);
@@ -142,13 +142,13 @@ bool il__sq_group_leave(struct sq_store *s, struct sq_queue *q, const struct sq_
 
 /* queue_parent.c */
 /* A child has ended: does its parent (a seq; 0 = none) end, too? */
-bool il__sq_parent_look(struct sq_store *s, int64_t parent);
+bool il__sq_parent_try_end(struct sq_store *s, int64_t parent);
 /* The same for a parent that was loaded. */
 bool il__sq_end_parent(struct sq_store *s, struct sq_queue *q, struct sq_job *parent);
 bool il__sq_parent_cancel(struct sq_store *s, struct sq_queue *q, struct sq_job *parent,
                           const il_op *op);
 /* How many children a live parent has. */
-bool il__sq_children_came(struct sq_store *s, int64_t parent, uint64_t *ret_n);
+bool il__sq_children_pushed(struct sq_store *s, int64_t parent, uint64_t *ret_n);
 bool il__sq_children_count(struct sq_conn *c, uint64_t parent, struct il__children *ret);
 
 /* Push the job of op->in.job, which does not exist yet, into its queue; `parent` may be NULL. */

@@ -9,7 +9,7 @@
 #include "store/sqlite/queue_internal.h"
 
 bool
-il__sq_children_came(struct sq_store *s, int64_t parent, uint64_t *ret_n)
+il__sq_children_pushed(struct sq_store *s, int64_t parent, uint64_t *ret_n)
 {
     struct sq_conn *c   = &s->conn;
     sqlite3_stmt   *row = il__sq_use(c, SQ_job_children_came);
@@ -17,7 +17,7 @@ il__sq_children_came(struct sq_store *s, int64_t parent, uint64_t *ret_n)
     if (!il__sq_bind_int(c, row, 1, parent) || il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret_n = (uint64_t)MAX(sqlite3_column_int64(row, 0), 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 bool
@@ -30,7 +30,7 @@ il__sq_children_count(struct sq_conn *c, uint64_t parent, struct il__children *r
     *ret = (struct il__children){ .n           = (uint64_t)sqlite3_column_int64(row, 0),
                                   .n_completed = (uint64_t)sqlite3_column_int64(row, 1),
                                   .n_failed    = (uint64_t)sqlite3_column_int64(row, 2) };
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 static bool
@@ -55,7 +55,7 @@ may_end(struct sq_store *s, const struct sq_job *parent, bool *ret)
         return false;
     if (live.n > 0)
         return true;
-    if (!il__sq_children_came(s, (int64_t)parent->j.seq, &n))
+    if (!il__sq_children_pushed(s, (int64_t)parent->j.seq, &n))
         return false;
     *ret = parent->j.is_sealed || (parent->j.n_children > 0 && n >= parent->j.n_children);
     return true;
@@ -81,7 +81,7 @@ unkeep(struct sq_store *s, struct child *child)
     return il__sq_bind_int(c, stmt, 1, child->queue_no) &&
            il__sq_bind_int(c, stmt, 2, (int64_t)child->j.state) &&
            il__sq_bind_int(c, stmt, 3, (int64_t)child->j.seq) &&
-           il__sq_bind_int(c, stmt, 4, child->j.purge_at_ms) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 4, child->j.purge_at_ms) && il__sq_stmt_run(c, stmt);
 }
 
 /* The children may be purged from now on. Their order is that of il_job_parent, which this does not
@@ -140,7 +140,7 @@ il__sq_end_parent(struct sq_store *s, struct sq_queue *q, struct sq_job *parent)
 }
 
 bool
-il__sq_parent_look(struct sq_store *s, int64_t parent)
+il__sq_parent_try_end(struct sq_store *s, int64_t parent)
 {
     struct sq_job    job;
     struct sq_queue *q;

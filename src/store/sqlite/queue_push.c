@@ -44,7 +44,7 @@ add_row(struct sq_conn *c, const il_op *op, const struct sq_job *job, bool *ret_
         bind_or_null(c, stmt, 13, in->parent) && bind_or_null(c, stmt, 14, in->group) &&
         bind_or_null(c, stmt, 15, in->unique_key) &&
         il__sq_bind_blob(c, stmt, 16, in->data_bytes > 0 ? in->data : "", in->data_bytes) &&
-        il__sq_run(c, stmt);
+        il__sq_stmt_run(c, stmt);
     *ret_added = ok && sqlite3_changes(c->db) == 1;
     return ok;
 }
@@ -123,9 +123,9 @@ find_parent(struct sq_store *s, il_op *op, struct sq_job *ret)
 
     if (!il__sq_job_find(&s->conn, &s->scratch, op->tenant, op->in.job.parent, ret, &found))
         return false;
-    if (found && ret->j.is_parent && !il__sq_children_came(s, (int64_t)ret->j.seq, &n))
+    if (found && ret->j.is_parent && !il__sq_children_pushed(s, (int64_t)ret->j.seq, &n))
         return false;
-    il_status st = il__job_adopt(found ? &ret->j : NULL, n, &detail);
+    il_status st = il__job_may_adopt(found ? &ret->j : NULL, n, &detail);
     if (st != IL_OK)
         il__op_end(op, st, detail);
     ret->ordinal = (int64_t)n;

@@ -3,6 +3,7 @@
  * change nothing and work on either connection.
  */
 #include "base/arena.h"
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/sqlite/queue_internal.h"
@@ -80,7 +81,7 @@ queue_name(struct sq_conn *c, void **arena, int64_t no, const char **ret)
         (void)sqlite3_reset(row);
         return il__sq_no_memory(c);
     }
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* Copy a blob of job_blobs into the op's results: its size, followed by the blob, which is NULL if
@@ -155,7 +156,7 @@ queue_number(struct sq_conn *c, const il_op *op, int64_t *ret)
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     *ret = sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* Jobs that a page shows, newest first, and one more to detect a next page. */
@@ -211,7 +212,7 @@ find_floor(struct sq_conn *c, int64_t no, struct listed *l)
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     l->floor = MAX(l->floor, (uint64_t)sqlite3_column_int64(row, 0));
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* For the op's queue, or all queues of the tenant: through an index of each, whatever it holds. */
@@ -321,7 +322,7 @@ read_depth(struct sq_conn *c, const struct sq_state *st, const struct sq_queue *
     int64_t oldest    = oldest_run_at(row, 1);
     info->oldest_ms   = oldest != IL__NEVER ? MAX(st->wall_ms - oldest, 0) : 0;
     info->n_workers   = (uint32_t)sqlite3_column_int64(row, 3);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 bool

@@ -118,7 +118,7 @@ forget_workers(struct sq_store *s, const il_op *op)
     for (size_t i = 0; rc == SQLITE_DONE && i < seqs.n; i++) {
         sqlite3_stmt *stmt = il__sq_use(c, SQ_worker_remove);
         if (!il__sq_bind_int(c, stmt, 1, nos[i]) || !il__sq_bind_text(c, stmt, 2, names[i]) ||
-            !il__sq_run(c, stmt))
+            !il__sq_stmt_run(c, stmt))
             return false;
     }
     return rc == SQLITE_DONE;

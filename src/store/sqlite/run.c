@@ -89,7 +89,7 @@ release(struct sq_store *s, struct sq_key *k, uint64_t fence)
         return true;
     h->run = 0;
     return il__sq_lease_end(s, k, h, il__lease_step(h->state, IL__EV_RELEASE)) &&
-           il__sq_give_on(s, k, NULL);
+           il__sq_offer_next(s, k, NULL);
 }
 
 static bool
@@ -142,7 +142,7 @@ cancel(struct sq_store *s, il_op *op, struct sq_run *r, struct sq_key *k)
         ok = il__sq_run_stop(s, r, (struct il__run_error){ "", reason, "" });
     else if (r->info.state == IL_RUN_PENDING)
         ok = il__sq_run_end(s, r, IL__RUN_EV_CANCEL, reason) && il__sq_run_leave(s, k, r) &&
-             il__sq_give_on(s, k, NULL);
+             il__sq_offer_next(s, k, NULL);
     op->status = IL_OK;
     return ok && il__sq_run_show(&s->conn, &s->state, op, r);
 }
@@ -190,7 +190,7 @@ remove_run(struct sq_store *s, uint64_t seq)
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_remove);
 
-    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) && il__sq_run(c, stmt) &&
+    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) && il__sq_stmt_run(c, stmt) &&
            il__sq_run_log_remove(s, seq);
 }
 
@@ -208,7 +208,7 @@ next_due(struct sq_store *s, uint64_t *ret_seq)
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     *ret_seq = (uint64_t)sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* Delete slots of rates that are in no window. They do not count as purged: only results do. */
@@ -224,7 +224,7 @@ sweep_rates(struct sq_store *s, uint32_t limit)
         sqlite3_stmt *stmt = il__sq_use(c, SQ_rate_purge);
         if (!il__sq_bind_int(c, stmt, 1, il__rate_span_ms(w)) ||
             !il__sq_bind_int(c, stmt, 2, il__rate_old(w, s->state.now_ms)) ||
-            !il__sq_bind_int(c, stmt, 3, limit) || !il__sq_run(c, stmt))
+            !il__sq_bind_int(c, stmt, 3, limit) || !il__sq_stmt_run(c, stmt))
             return false;
     }
     return true;

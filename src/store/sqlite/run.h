@@ -55,8 +55,6 @@ struct sq_live {
 };
 
 /* run_row.c */
-bool il__sq_run_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant,
-                    struct sq_run *r);
 bool il__sq_run_find(struct sq_conn *c, void **arena, const char *tenant, const char *id,
                      struct sq_run *r, bool *ret_found);
 bool il__sq_run_find_seq(struct sq_conn *c, void **arena, const char *tenant, uint64_t seq,
@@ -81,7 +79,6 @@ bool il__sq_run_show(struct sq_conn *c, const struct sq_state *st, il_op *op,
 /* The same if its place among the pending runs of its key is known; 0: not pending. */
 bool il__sq_run_show_at(struct sq_conn *c, const struct sq_state *st, il_op *op,
                         const struct sq_run *r, uint32_t position);
-bool il__sq_run_list(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op);
 bool il__sq_run_log_append(struct sq_store *s, struct sq_run *r, const struct il__log_part *log);
 bool il__sq_run_log_read(struct sq_conn *c, il_op *op, const struct sq_run *r);
 bool il__sq_run_log_remove(struct sq_store *s, uint64_t seq);

@@ -7,10 +7,7 @@
 #include "core/op.h"
 #include "store/sqlite/run.h"
 
-#define PIECE_BYTES_MAX 65536 /* of a row; run_log_read in sql/run.sql uses the same value */
-#define SHORT_BYTES 8192      /* a piece is extended up to that */
-
-_Static_assert(PIECE_BYTES_MAX == 65536, "run_log_read in sql/run.sql looks that far back");
+#define SHORT_BYTES 8192 /* a piece is extended up to that */
 
 /* Start of the kept part. */
 static uint64_t
@@ -33,14 +30,14 @@ extend(struct sq_store *s, uint64_t seq, const void *data, size_t n, bool *ret_d
         return rc == SQLITE_DONE;
     int64_t piece   = sqlite3_column_int64(row, 0);
     int64_t n_bytes = sqlite3_column_int64(row, 1);
-    if (!il__sq_run(c, row))
+    if (!il__sq_stmt_run(c, row))
         return false;
     if (n_bytes + (int64_t)n > SHORT_BYTES)
         return true;
     *ret_done          = true;
     sqlite3_stmt *stmt = il__sq_use(c, SQ_run_log_extend);
     return il__sq_bind_int(c, stmt, 1, piece) && il__sq_bind_blob(c, stmt, 2, data, n) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 static bool
@@ -49,11 +46,11 @@ add_pieces(struct sq_store *s, uint64_t seq, uint64_t offset, const char *data, 
     struct sq_conn *c = &s->conn;
 
     while (n > 0) {
-        size_t        part = MIN(n, PIECE_BYTES_MAX);
+        size_t        part = MIN(n, (size_t)IL__LOG_PIECE_BYTES);
         sqlite3_stmt *stmt = il__sq_use(c, SQ_run_log_add);
         if (!il__sq_bind_int(c, stmt, 1, (int64_t)seq) ||
             !il__sq_bind_int(c, stmt, 2, (int64_t)offset) ||
-            !il__sq_bind_blob(c, stmt, 3, data, part) || !il__sq_run(c, stmt))
+            !il__sq_bind_blob(c, stmt, 3, data, part) || !il__sq_stmt_run(c, stmt))
             return false;
         offset += part;
         data += part;
@@ -69,7 +66,7 @@ trim(struct sq_store *s, uint64_t seq, uint64_t before)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_log_trim);
 
     return il__sq_bind_int(c, stmt, 1, (int64_t)seq) &&
-           il__sq_bind_int(c, stmt, 2, (int64_t)before) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 2, (int64_t)before) && il__sq_stmt_run(c, stmt);
 }
 
 /* The caller writes the run's row. */
@@ -137,5 +134,5 @@ il__sq_run_log_remove(struct sq_store *s, uint64_t seq)
     struct sq_conn *c    = &s->conn;
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_log_remove);
 
-    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) && il__sq_run(c, stmt);
+    return il__sq_bind_int(c, stmt, 1, (int64_t)seq) && il__sq_stmt_run(c, stmt);
 }

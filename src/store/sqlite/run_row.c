@@ -76,9 +76,8 @@ numbers_of_row(sqlite3_stmt *row, struct sq_run *r)
 }
 
 /* Read a row of a statement with the columns of run_of_id. `tenant` stays. */
-bool
-il__sq_run_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant,
-               struct sq_run *r)
+static bool
+read_row(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant, struct sq_run *r)
 {
     static const int columns[] = { 1, 2, 3, 9, 10, 11, 12, 13, 26 };
     const char      *texts[ARRAY_LEN(columns)];
@@ -114,11 +113,11 @@ read_one(struct sq_conn *c, void **arena, sqlite3_stmt *row, const char *tenant,
     *ret_found = rc == SQLITE_ROW;
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
-    if (!il__sq_run_row(c, arena, row, tenant, r)) {
+    if (!read_row(c, arena, row, tenant, r)) {
         (void)sqlite3_reset(row); /* report the lack of memory */
         return false;
     }
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 bool
@@ -158,8 +157,7 @@ il__sq_run_live(struct sq_store *s, const char *tenant, const char *key, struct 
                 memcpy(grown, ret->items, ret->n * sizeof *grown);
             ret->items = grown;
         }
-        if (ret->items == NULL ||
-            !il__sq_run_row(c, &s->scratch, row, tenant, &ret->items[ret->n])) {
+        if (ret->items == NULL || !read_row(c, &s->scratch, row, tenant, &ret->items[ret->n])) {
             (void)sqlite3_reset(row);
             return il__sq_no_memory(c);
         }
@@ -193,7 +191,8 @@ il__sq_run_add(struct sq_store *s, const struct sq_run *r)
            il__sq_bind_text(c, stmt, 11, info->meta) &&
            il__sq_bind_int(c, stmt, 12, info->ttl_ms) && il__sq_bind_int(c, stmt, 13, r->keep_ms) &&
            il__sq_bind_int(c, stmt, 14, s->state.wall_ms) &&
-           il__sq_bind_int(c, stmt, 15, info->started_at_ms) && il__sq_run(c, stmt) && wake(s, r);
+           il__sq_bind_int(c, stmt, 15, info->started_at_ms) && il__sq_stmt_run(c, stmt) &&
+           wake(s, r);
 }
 
 static bool
@@ -220,7 +219,7 @@ write_row(struct sq_store *s, const struct sq_run *r)
            il__sq_bind_int(c, stmt, 13, info->ttl_ms) &&
            il__sq_bind_int(c, stmt, 14, info->started_at_ms) &&
            il__sq_bind_int(c, stmt, 15, info->ended_at_ms) &&
-           il__sq_bind_int(c, stmt, 16, info->updated_at_ms) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 16, info->updated_at_ms) && il__sq_stmt_run(c, stmt);
 }
 
 /* A start joined this run, which does not change the run. */
@@ -280,7 +279,7 @@ il__sq_run_offered(struct sq_store *s, uint64_t seq, uint64_t fence)
     sqlite3_stmt   *stmt = il__sq_use(c, SQ_run_offered);
 
     return il__sq_bind_int(c, stmt, 1, (int64_t)seq) &&
-           il__sq_bind_int(c, stmt, 2, (int64_t)fence) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 2, (int64_t)fence) && il__sq_stmt_run(c, stmt);
 }
 
 /* ---- what the locks tell --------------------------------------------------------------------- */

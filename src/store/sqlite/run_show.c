@@ -4,6 +4,7 @@
  * will end.
  */
 #include "base/arena.h"
+#include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
 #include "store/sqlite/run.h"
@@ -19,7 +20,7 @@ read_position(struct sq_conn *c, const struct sq_state *st, const struct sq_run 
         !il__sq_bind_int(c, row, 4, st->now_ms) || il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = (uint32_t)sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 static il_run_state
@@ -106,8 +107,8 @@ go_on_below(struct sq_conn *c, il_op *op, const char *id, uint64_t seq)
     return op->out.next != NULL || il__sq_no_memory(c);
 }
 
-bool
-il__sq_run_list(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op)
+static bool
+list_runs(struct sq_conn *c, const struct sq_state *st, void **arena, il_op *op)
 {
     void     *scratch = NULL;
     uint64_t *seqs    = il__arena_alloc(arena, (size_t)rows_of(op) * sizeof *seqs);
@@ -147,7 +148,7 @@ il__sq_run_read(struct sq_conn *c, const struct sq_state *st, void **arena, il_o
     bool          found;
 
     if (op->type == IL_OP_RUN_LIST)
-        return il__sq_run_list(c, st, arena, op);
+        return list_runs(c, st, arena, op);
     if (!il__sq_run_find(c, arena, op->tenant, op->in.run.id, &r, &found))
         return false;
     op->status = found ? IL_OK : IL_NOT_FOUND;

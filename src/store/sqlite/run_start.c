@@ -6,9 +6,9 @@
  * Race-free because all of it happens inside one BEGIN IMMEDIATE transaction: of two concurrent
  * starts, the second sees the run of the first.
  */
-#include "core/answer.h"
 #include "core/key.h"
 #include "core/lease.h"
+#include "core/messages.h"
 #include "core/op.h"
 #include "store/sqlite/run.h"
 
@@ -58,7 +58,7 @@ answer_with(struct sq_store *s, il_op *op, il_status status, const struct sq_run
     return il__sq_run_show(&s->conn, &s->state, op, r);
 }
 
-/* HELD, with the lease in the way and its run, if it has one. */
+/* HELD, with the conflicting lease and its run, if it has one. */
 static bool
 answer_held(struct sq_store *s, il_op *op, const struct sq_key *k, const struct sq_run *in_the_way)
 {
@@ -243,7 +243,7 @@ replace_others(struct sq_store *s, const il_op *op, struct sq_key *k, const stru
                 return false;
         }
     }
-    return il__sq_give_on(s, k, NULL);
+    return il__sq_offer_next(s, k, NULL);
 }
 
 /* The new run takes the key or queues for it; then the runs that it replaces end, and its turn may
@@ -302,7 +302,7 @@ reaches(struct sq_store *s, const il_op *op, sqlite3_stmt *count, uint32_t max, 
     if (il__sq_step(c, count) != SQLITE_ROW)
         return false;
     *ret = il__run_reaches((uint64_t)sqlite3_column_int64(count, 0), max);
-    return il__sq_run(c, count);
+    return il__sq_stmt_run(c, count);
 }
 
 static bool
@@ -405,7 +405,7 @@ is_too_often(struct sq_store *s, il_op *op, bool *ret)
             return false;
         *ret           = il__run_reaches((uint64_t)sqlite3_column_int64(sum, 0), r.max);
         int64_t oldest = sqlite3_column_int64(sum, 1);
-        if (!il__sq_run(c, sum))
+        if (!il__sq_stmt_run(c, sum))
             return false;
         if (*ret)
             il__run_answer_rate(op, w, il__rate_wait_ms(&r, oldest, s->state.now_ms));
@@ -428,7 +428,7 @@ count_start(struct sq_store *s, const il_op *op)
             return il__sq_no_memory(c);
         if (!il__sq_bind_text(c, add, 1, op->tenant) || !il__sq_bind_int(c, add, 3, r.span_ms) ||
             !il__sq_bind_int(c, add, 4, r.slot % IL__RATE_SLOTS) ||
-            !il__sq_bind_int(c, add, 5, r.slot) || !il__sq_run(c, add))
+            !il__sq_bind_int(c, add, 5, r.slot) || !il__sq_stmt_run(c, add))
             return false;
     }
     return true;

@@ -17,7 +17,7 @@ read_int(struct sq_conn *c, enum sq_stmt stmt, int64_t *ret)
     if (il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* The schema's version, which selects a step: a negative one means damage. */
@@ -65,7 +65,7 @@ update_locked(struct sq_store *s, bool test_clock, il_error *reterr)
         return IL_OK; /* another process was faster; or it is newer, which the caller detects */
     if (ours == 1)
         return il__error_set(reterr, IL_STORE,
-                             "%s: a database of another program; Interlock needs its own file",
+                             "%s belongs to another program; choose another file for the store",
                              s->file.path);
     bool ok = (ours == 2 || exec_text(c, sql_create)) && il__sq_exec(c, SQ_begin_write);
     if (ok && !(migrate(s, version, test_clock) && il__sq_exec(c, SQ_commit))) {
@@ -90,7 +90,8 @@ check_state(struct sq_store *s, int64_t version, bool test_clock, il_error *rete
             "%s: schema version %lld was written by a newer Interlock; this one supports %d",
             s->file.path, (long long)version, il__sq_schema.version);
     if (st.test_clock != test_clock)
-        return il__error_set(reterr, IL_INVAL, "%s: the store was created %s ?clock=test",
+        return il__error_set(reterr, IL_INVAL,
+                             "%s: the store was created %s ?clock=test; open it the same way",
                              s->file.path, st.test_clock ? "with" : "without");
     return IL_OK;
 }

@@ -22,7 +22,7 @@ CREATE TABLE il_state (
     test_clock  INTEGER NOT NULL
 ) STRICT;
 
--- Live leases: OFFERED (2), HELD (3), CLOSING (4). An ended lease leaves this table at once.
+-- Live leases: OFFERED, HELD, CLOSING. An ended lease leaves this table at once.
 CREATE TABLE il_lease (
     tenant     TEXT    NOT NULL,
     key        TEXT    NOT NULL,
@@ -109,7 +109,7 @@ CREATE TABLE il_history_size (
     n      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Runs, live and ended: PENDING (1), RUNNING (2), or how it ended.
+-- Runs, live (PENDING, RUNNING) and ended.
 CREATE TABLE il_run (
     seq        INTEGER PRIMARY KEY, -- order of starts, a ticket
     tenant     TEXT    NOT NULL,
@@ -173,7 +173,7 @@ CREATE TABLE il_once (
     attempt     TEXT    NOT NULL,
     token       INTEGER NOT NULL,
     fingerprint BLOB    NOT NULL,
-    state       INTEGER NOT NULL, -- 1 RUNNING, 2 DONE
+    state       INTEGER NOT NULL, -- ONCE_RUNNING, ONCE_DONE
     expires_ms  INTEGER NOT NULL, -- of the claim, lease time
     keep_ms     INTEGER NOT NULL,
     purge_ms    INTEGER NOT NULL, -- RUNNING: lease time, DONE: wall clock
@@ -280,11 +280,11 @@ CREATE INDEX il_job_parent ON il_job (parent, ordinal) WHERE parent IS NOT NULL;
 
 -- The part of a live job that changes. `lane` is where it waits: 8 * queue + kind, and (ord, at) is
 -- its place there:
---   1  SCHEDULED, by run_at        ord = run_at_ms   at = 0
---   2  READY, in claiming order    ord = priority    at = run_at_ms
---   3  RUNNING, a parent           ord = 0           at = 0
---   4  READY, its group is full    ord = priority    at = run_at_ms
--- and lane 0 for the claimed ones of all queues, by expiry: ord = expires_ms, at = 0.
+--   LANE_SCHEDULED  SCHEDULED, by run_at        ord = run_at_ms   at = 0
+--   LANE_READY      READY, in claiming order    ord = priority    at = run_at_ms
+--   LANE_PARENT     RUNNING, a parent           ord = 0           at = 0
+--   LANE_BLOCKED    READY, its group is full    ord = priority    at = run_at_ms
+-- and LANE_CLAIMED for the claimed ones of all queues, by expiry: ord = expires_ms, at = 0.
 CREATE TABLE il_live (
     seq        INTEGER PRIMARY KEY,
     queue      INTEGER NOT NULL,
@@ -294,7 +294,7 @@ CREATE TABLE il_live (
     last       INTEGER NOT NULL, -- how the last attempt ended: enum il__job_last
     attempt    INTEGER NOT NULL,
     token      INTEGER NOT NULL,
-    flags      INTEGER NOT NULL, -- 1 cancelled, 2 silent, 4 sealed
+    flags      INTEGER NOT NULL, -- JOB_FLAG_*
     progress   INTEGER NOT NULL,
     run_at_ms  INTEGER NOT NULL,
     lease_ms   INTEGER NOT NULL,
@@ -314,7 +314,7 @@ CREATE INDEX il_live_parent ON il_live (parent) WHERE parent IS NOT NULL;
 -- The same for an ended job. What a claim reads does not grow with these.
 CREATE TABLE il_done (
     queue        INTEGER NOT NULL,
-    state        INTEGER NOT NULL, -- 4 COMPLETED, 5 FAILED, 6 CANCELLED
+    state        INTEGER NOT NULL, -- COMPLETED, FAILED or CANCELLED
     seq          INTEGER NOT NULL,
     purge_at_ms  INTEGER NOT NULL,
     last         INTEGER NOT NULL,

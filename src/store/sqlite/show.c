@@ -3,6 +3,7 @@
  * connection: in the batch's transaction, or in a read transaction beside it.
  */
 #include "base/arena.h"
+#include "core/cursor.h"
 #include "core/lease.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -56,7 +57,7 @@ count_waiters(struct sq_conn *c, const struct sq_state *st, const char *tenant, 
         il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = sqlite3_column_int64(row, 0);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /* Call `each` for every live lease of the op's key, oldest first, until it returns false. */

@@ -191,7 +191,7 @@ locked_transaction(struct sq_store *s, il_op *const *ops, size_t n, size_t *ret_
     }
     bool done = transaction(s, ops, n, ret_done);
     if (done && il__sq_wal_is_large(&s->wal, s->conn.n_frames))
-        il__sq_wal_move(&s->wal, &s->conn, s->file.timeout_ms);
+        il__sq_checkpoint(&s->wal, &s->conn, s->file.timeout_ms);
     if (!done)
         st = il__sq_conn_error(&s->conn, s->file.path, reterr);
     il__sq_file_unlock(&s->file);

@@ -1,27 +1,28 @@
 /*
  * sqlite_internal.h: structures shared by the files of the SQLite engine.
  *
- *   sqlite.c    opening, freeing, batches as transactions
- *   file.c      the database file, the lock file, the wake file
- *   group.c     stores of a group: modes and who may
- *   conn.c      a connection: its settings, statements and errors
- *   schema.c    creates and migrates the schema
+ *   sqlite.c         opening, freeing, batches as transactions
+ *   file.c           the database file and the wake file
+ *   lock_file.c      the lock file
+ *   group_access.c   stores of a group: modes and who may
+ *   conn.c           a connection: its settings, statements and errors
+ *   schema.c         creates and migrates the schema
  *   schema_steps.c   the schema versions
- *   state.c     counters and clock: the single row of il_state
- *   hold.c      rows of leases
- *   waiters.c   rows of waiters: queues
- *   ended.c     remembers ended leases
- *   expire.c    ends overdue holds and hands keys to the next waiter
- *   lock.c      acquire, renew, release, break
- *   order.c     lock order
- *   history.c   what happened to keys
- *   once.c, cache.c   idempotency keys; cached values
- *   show.c      get, list, check_fence
- *   sweep.c     recovery and the deadlock search
- *   tx.c        the caller's own transactions
- *   checkpoint.c  copies the WAL into the database
- *   report.c    the findings of doctor
- *   usage.c     how much a tenant stores
+ *   state.c          counters and clock: the single row of il_state
+ *   lease_row.c      rows of leases
+ *   waiters.c        rows of waiters: queues
+ *   ended.c          remembers ended leases
+ *   expire.c         ends overdue holds and hands keys to the next waiter
+ *   lock.c           acquire, renew, release, break
+ *   order.c          lock order
+ *   history.c        recorded expiries, breaks and refusals
+ *   once.c, cache.c  idempotency keys; cached values
+ *   show.c           get, list, check_fence
+ *   sweep.c          recovery and the deadlock search
+ *   caller_tx.c      the caller's own transactions
+ *   checkpoint.c     copies the WAL into the database
+ *   doctor.c         the findings of doctor
+ *   usage.c          how much a tenant stores
  *
  * Runs are in run.h, queues in queue_internal.h.
  *
@@ -77,9 +78,9 @@ bool          il__sq_bind_int(struct sq_conn *c, sqlite3_stmt *s, int i, int64_t
 bool          il__sq_bind_text(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text);
 bool il__sq_bind_blob(struct sq_conn *c, sqlite3_stmt *s, int i, const void *data, size_t n);
 bool il__sq_bind_bytes(struct sq_conn *c, sqlite3_stmt *s, int i, const char *text, size_t n);
-int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s);   /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
-bool il__sq_run(struct sq_conn *c, sqlite3_stmt *s);    /* to its end, rows ignored */
-bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt); /* one without parameters */
+int  il__sq_step(struct sq_conn *c, sqlite3_stmt *s); /* SQLITE_ROW, SQLITE_DONE, or failed: 0 */
+bool il__sq_stmt_run(struct sq_conn *c, sqlite3_stmt *s); /* to its end, rows ignored */
+bool il__sq_exec(struct sq_conn *c, enum sq_stmt stmt);   /* one without parameters */
 /* Bind a prefix (NULL = "") as parameter i, and the end of the range of strings that begin with it
  * as parameter i + 1. */
 bool il__sq_bind_prefix(struct sq_conn *c, sqlite3_stmt *s, int i, const char *prefix);
@@ -147,7 +148,7 @@ struct sq_id {
     ino_t ino;
 };
 
-/* group.c: is the store one that the members of a group share? */
+/* group_access.c: is the store one that the members of a group share? */
 struct sq_group {
     bool  on;
     gid_t gid;
@@ -198,6 +199,13 @@ il_status il__sq_file_check(struct sq_file *f, il_error *reterr) MUST_USE;
 il_status il__sq_file_check_read(struct sq_file *f, il_error *reterr) MUST_USE;
 /* Was the wake file truncated or replaced? Then the next writer maps it again. */
 void il__sq_file_check_wake(struct sq_file *f);
+/* Map the wake file again, after it was extended or replaced. Under the lock file. */
+void il__sq_file_mend_wake(struct sq_file *f);
+/* The error of a failed call on one of the files, from errno. */
+il_status il__sq_file_fail(il_error *reterr, const char *path);
+
+/* ---- lock_file.c ----------------------------------------------------------------------------- */
+
 /*
  * Disk blocks reserved for a purge on a full disk; they belong to the lock file. Reserve them if
  * the disk has plenty of space, and release them. The lock file is held, unless the store is being
@@ -251,7 +259,7 @@ void il__sq_wal_init(struct sq_wal *w);
 /* After a commit that left n_frames: is a checkpoint due? */
 bool il__sq_wal_is_large(struct sq_wal *w, int n_frames);
 /* Take a checkpoint. The lock file is held, and the connection has no transaction. */
-void il__sq_wal_move(struct sq_wal *w, struct sq_conn *c, int64_t timeout_ms);
+void il__sq_checkpoint(struct sq_wal *w, struct sq_conn *c, int64_t timeout_ms);
 
 struct sq_store {
     struct il__store base;
@@ -275,10 +283,7 @@ struct sq_store {
     uint32_t            *wakes;       /* words of the board to bump after the commit */
     size_t               n_wakes, wakes_capacity;
     void                *scratch; /* arena: what lives for one op */
-    struct sq_runs      *runs;    /* private to run.c, and so on; NULL until used */
-    struct sq_onces     *onces;
     struct sq_queues    *queues;
-    struct sq_caches    *caches;
 #ifdef IL_MUTANT_reply_before_commit
     unsigned n_uncommitted;
 #endif
@@ -295,13 +300,13 @@ struct sq_store {
     bool             tx_guarded, tx_closing;
 };
 
-/* tx.c */
+/* caller_tx.c */
 void      il__sq_tx_init(struct sq_store *s);
 void      il__sq_tx_release(struct sq_store *s);
 il_status il__sq_tx_begin(struct sq_store *s, sqlite3 *db, struct il__store_tx **ret,
                           il_error *reterr) MUST_USE;
 
-/* report.c */
+/* doctor.c */
 il_status il__sq_report(struct sq_store *s, const char *table, il__report_fn *each, void *cookie,
                         il_error *reterr) MUST_USE;
 
@@ -313,7 +318,8 @@ bool il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clo
 extern const struct il__schema il__sq_schema;
 il_status il__sq_schema_prepare(struct sq_store *s, bool test_clock, il_error *reterr) MUST_USE;
 
-/* hold.c, waiters.c: a lease, or a waiter (state WAITING). Strings are in the scratch arena. */
+/* lease_row.c, waiters.c: a lease, or a waiter (state WAITING). Strings are in the scratch
+ * arena. */
 struct sq_hold {
     uint64_t       number; /* fence, or ticket */
     const char    *holder;
@@ -408,9 +414,9 @@ void il__sq_ended_done(struct sq_store *s, bool committed);
 bool il__sq_ended_purge(struct sq_store *s, uint32_t n_rows);
 
 /* expire.c */
-bool            il__sq_expire(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
-bool            il__sq_give_on(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
-struct il__load il__sq_load(const struct sq_key *k);
+bool                 il__sq_expire(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
+bool                 il__sq_offer_next(struct sq_store *s, struct sq_key *k, il_sweep_out *counts);
+struct il__occupancy il__sq_occupancy(const struct sq_key *k);
 
 /* lock.c: the building blocks of acquires and of starts of runs; `op` is an acquire */
 /* it has no holders or waiters */

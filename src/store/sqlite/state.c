@@ -75,7 +75,7 @@ il__sq_state_load(struct sq_conn *c, const il_clock *clock, struct sq_state *st)
     };
     (void)snprintf(st->boot_id, sizeof st->boot_id, "%s", il__sq_text(row, 4));
     read_clock(clock, st);
-    if (!il__sq_run(c, row))
+    if (!il__sq_stmt_run(c, row))
         return false;
     /* No one draws that many: it is damaged, and a transaction must not run out of numbers. */
     if (MAX(st->fence, st->ticket) >= IL__FENCE_END - DRAWS_MAX)
@@ -100,7 +100,7 @@ il__sq_state_save(struct sq_store *s)
            il__sq_bind_text(c, stmt, 3, st->boot_id) &&
            il__sq_bind_int(c, stmt, 4, st->offset_ms) && il__sq_bind_int(c, stmt, 5, st->now_ms) &&
            il__sq_bind_int(c, stmt, 6, st->order_n) && il__sq_bind_int(c, stmt, 7, st->ended_seq) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 bool
@@ -120,5 +120,5 @@ il__sq_state_create(struct sq_conn *c, const il_clock *clock, bool test_clock)
            il__sq_bind_text(c, stmt, 3, clock->boot_id(clock->cookie)) &&
            il__sq_bind_int(c, stmt, 4, 0) && il__sq_bind_int(c, stmt, 5, boot_ms) &&
            il__sq_bind_int(c, stmt, 6, test_clock) && il__sq_bind_int(c, stmt, 7, seed) &&
-           il__sq_bind_int(c, stmt, 8, il__sq_schema.min_version) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 8, il__sq_schema.min_version) && il__sq_stmt_run(c, stmt);
 }

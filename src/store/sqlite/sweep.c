@@ -84,7 +84,7 @@ cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
     const char   *holder = il__arena_strdup(&s->scratch, il__sq_text(row, 2));
     uint64_t      run    = (uint64_t)sqlite3_column_int64(row, 3);
     s->place.known       = false;
-    if (!il__sq_run(c, row))
+    if (!il__sq_stmt_run(c, row))
         return false;
     if (k.tenant == NULL || k.key == NULL || holder == NULL)
         return il__sq_no_memory(c);
@@ -94,7 +94,7 @@ cancel(struct sq_store *s, uint64_t ticket, const char *verdict)
         return false;
     if (w != NULL && !il__sq_waiter_leave(s, &k, w))
         return false;
-    return il__sq_give_on(s, &k, NULL);
+    return il__sq_offer_next(s, &k, NULL);
 }
 
 /* *ret_found: a cycle was found and *ret_ticket, its youngest waiter, has been cancelled. */
@@ -134,7 +134,7 @@ next_due(struct sq_store *s, struct sq_key *ret)
     if (rc != SQLITE_ROW)
         return rc == SQLITE_DONE;
     *ret = key_of_row(s, row);
-    if (!il__sq_run(c, row))
+    if (!il__sq_stmt_run(c, row))
         return false;
     return (ret->tenant != NULL && ret->key != NULL) || il__sq_no_memory(c);
 }

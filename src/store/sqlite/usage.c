@@ -27,7 +27,7 @@ add_up(struct sq_conn *c, il_op *op, struct il__usage_place *place, char *name, 
     op->out.usage.n_bytes += (uint64_t)sqlite3_column_int64(row, 1);
     (void)snprintf(name, IL_KEY_BYTES_MAX + 1, "%s", il__sq_text(row, 2)); /* it fits */
     place->name = name;
-    return il__sq_run(c, row) ? n_rows : -1;
+    return il__sq_stmt_run(c, row) ? n_rows : -1;
 }
 
 bool

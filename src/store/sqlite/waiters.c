@@ -100,7 +100,7 @@ read_holder(struct sq_store *s, const struct sq_key *k, const char *holder, stru
         (void)sqlite3_reset(row);
         return il__sq_no_memory(c);
     }
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 bool
@@ -143,7 +143,7 @@ count_between(struct sq_store *s, const char *tenant, const char *key, uint64_t 
         il__sq_step(c, row) != SQLITE_ROW)
         return false;
     *ret = (uint32_t)il__sq_number(row, 0, 0, UINT32_MAX);
-    return il__sq_run(c, row);
+    return il__sq_stmt_run(c, row);
 }
 
 /*
@@ -214,7 +214,7 @@ il__sq_waiter_add(struct sq_store *s, struct sq_key *k, const struct sq_hold *h)
            il__sq_bind_int(c, stmt, 11, h->deadline_ms) &&
            il__sq_bind_int(c, stmt, 12, h->due_ms) && il__sq_bind_text(c, stmt, 13, h->meta) &&
            il__sq_bind_text(c, stmt, 14, h->place) &&
-           il__sq_bind_int(c, stmt, 15, (int64_t)h->run) && il__sq_run(c, stmt);
+           il__sq_bind_int(c, stmt, 15, (int64_t)h->run) && il__sq_stmt_run(c, stmt);
 }
 
 bool
@@ -226,7 +226,7 @@ il__sq_waiter_refresh(struct sq_store *s, const struct sq_hold *h)
     return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) &&
            il__sq_bind_int(c, stmt, 2, h->renewed_ms) &&
            il__sq_bind_int(c, stmt, 3, h->deadline_ms) && il__sq_bind_int(c, stmt, 4, h->due_ms) &&
-           il__sq_run(c, stmt);
+           il__sq_stmt_run(c, stmt);
 }
 
 bool
@@ -239,7 +239,7 @@ il__sq_waiter_end(struct sq_store *s, struct sq_key *k, struct sq_hold *h)
     s->place.known = false;
     if (k->added != NULL && k->added->number == h->number)
         k->added->gone = true; /* it may have been read once more since */
-    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_run(c, stmt);
+    return il__sq_bind_int(c, stmt, 1, (int64_t)h->number) && il__sq_stmt_run(c, stmt);
 }
 
 bool

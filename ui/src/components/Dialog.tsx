@@ -1,4 +1,4 @@
-// Questions before a change that others will feel. `confirm` asks, runs the change and keeps the
+// Questions before a change that affects others. `confirm` asks, runs the change and keeps the
 // dialog open with the error if it failed.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -16,7 +16,7 @@ export interface Question {
   reason?: "required" | "optional";
   /** More fields, below the text; their values are read by name from the form. */
   fields?: ComponentChildren;
-  /** Makes the change, and returns what to tell when it is done. */
+  /** Makes the change, and returns the text of its notice. */
   run: (reason: string, form: FormData) => Promise<string>;
 }
 

@@ -1,13 +1,13 @@
-// What went wrong in reading a view. Older data stays visible beside it. That the server cannot be
-// reached is told once, above the view.
+// The error of reading a view. Older data stays visible beside it. An unreachable server is
+// reported once, above the view.
 import { ApiError } from "../api";
 import { Icon } from "./Icon";
 
 const HINTS: Record<string, string> = {
   FORBIDDEN: "Sign in with a key that has the permission, or ask an administrator for it.",
-  STORE_UNAVAILABLE: "Check that the store is running. The page goes on by itself.",
-  NOT_FOUND: "It does not exist, or was removed: what has ended is kept for a limited time.",
-  RATE_LIMITED: "The page slows down by itself.",
+  STORE_UNAVAILABLE: "Check that the store is running. The page recovers automatically.",
+  NOT_FOUND: "It does not exist or was removed; ended items are kept for a limited time.",
+  RATE_LIMITED: "The page is slowing down its requests.",
 };
 
 export function ErrorBox({ error, title }: { error: ApiError | undefined; title?: string }) {

@@ -46,7 +46,7 @@ export function Panel({
   );
 }
 
-/** Names and values of one object; those without a value are left out. */
+/** Names and values of one object; entries without a value are not shown. */
 export function Facts({ of }: { of: [string, ComponentChildren][] }) {
   return (
     <dl class="facts">

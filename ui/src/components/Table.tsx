@@ -12,7 +12,7 @@ export interface Column<T> {
   align?: "right";
   /** Hidden on narrow screens. */
   wide?: boolean;
-  /** The column takes the space that is left, and cuts what is longer. */
+  /** The column takes the remaining width, and cuts longer texts. */
   grow?: boolean;
   /** The value of the parameter `sort` that the server knows; the title becomes a button. */
   sort?: string;
@@ -24,7 +24,7 @@ interface TableProps<T> {
   columns: Column<T>[];
   rows: T[];
   rowKey: (row: T) => string;
-  /** Where a row leads: Enter or a click on it goes there. */
+  /** The address of a row: Enter or a click on the row opens it. */
   rowHref?: (row: T) => string;
   rowTone?: (row: T) => "bad" | "warn" | undefined;
 }
@@ -70,7 +70,7 @@ function Head<T>({ column }: { column: Column<T> }) {
 const cellClass = <T,>(c: Column<T>): string =>
   [c.align === "right" && "right", c.wide && "wide", c.grow && "grow"].filter(Boolean).join(" ");
 
-/** On hover, a text is shown in full, which may be cut by its cell. */
+/** Shows a text that its cell may cut in full on hover. */
 const whole = (cell: ComponentChildren): string | undefined =>
   typeof cell === "string" && cell !== "" ? cell : undefined;
 
@@ -117,8 +117,8 @@ export function Table<T>({ label, columns, rows, rowKey, rowHref, rowTone }: Tab
   );
 }
 
-// Which page a cursor was reached from, so that one can go back. A page opened by its address has
-// no way back but to the first one.
+// The page from which a cursor was reached, for the button back. From a page opened by its address,
+// only the first one can be reached.
 const cameFrom = new Map<string, string>();
 
 export function Pager({ next }: { next: string | null }) {

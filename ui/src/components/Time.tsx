@@ -21,6 +21,6 @@ export function Time({ at, none = "–", children }: TimeProps) {
   );
 }
 
-/** The time that was this long ago (or will be, if it is negative), as the server tells some. */
+/** The time this many ms ago (in the future if negative): the server sends some times so. */
 export const timeAgo = (ms: number): string =>
   new Date(Date.now() + clockSkew - ms).toISOString();

@@ -1,4 +1,4 @@
-// What happened when, as bars on a common scale.
+// Spans of time, as bars on a common scale.
 import { clockSkew } from "../api";
 import { duration, exact } from "../format";
 import { useNow } from "../live";

@@ -6,12 +6,12 @@ import { href, useParam } from "../router";
 import { can } from "../session";
 import { useKeyNames, Who } from "./Who";
 
-interface Act {
+interface Entry {
   seq: number;
   at: string | null;
   tenant: string;
   who: string;
-  act: string;
+  action: string;
   what: string | null;
   reason: string | null;
   outcome: string;
@@ -25,76 +25,76 @@ const PLACES: Record<string, (what: string) => string> = {
   queue: (queue) => href("/queues/:queue", { queue }),
 };
 
-/** What the act was done to, as a link where the page has a view of it. */
-function What({ act: a }: { act: Act }) {
-  if (a.what === null) return null;
-  const place = PLACES[a.act.split(".")[0] ?? ""];
-  return <Copyable value={a.what}>{place && <a href={place(a.what)}>{a.what}</a>}</Copyable>;
+/** The object of the action, as a link where the page has a view of it. */
+function What({ entry: e }: { entry: Entry }) {
+  if (e.what === null) return null;
+  const place = PLACES[e.action.split(".")[0] ?? ""];
+  return <Copyable value={e.what}>{place && <a href={place(e.what)}>{e.what}</a>}</Copyable>;
 }
 
-function Details({ act: a, onClose }: { act: Act; onClose: () => void }) {
+function Details({ entry: e, onClose }: { entry: Entry; onClose: () => void }) {
   return (
     <Panel
-      title={`Record ${a.seq}: ${a.act}`}
+      title={`Entry ${e.seq}: ${e.action}`}
       tools={
         <button type="button" onClick={onClose}>
           Close
         </button>
       }
     >
-      <Json value={a} label="record" />
+      <Json value={e} label="entry" />
     </Panel>
   );
 }
 
 export function Audit() {
   const names = useKeyNames();
-  const [act] = useParam("act");
+  const [action] = useParam("action");
   const [tenant] = useParam("tenant");
-  const [shown, setShown] = useState<Act>();
-  const live = useList<Act>("/admin/audit", { act, tenant });
-  const filtered = act !== "" || tenant !== "";
+  const [shown, setShown] = useState<Entry>();
+  const live = useList<Entry>("/admin/audit", { action, tenant });
+  const filtered = action !== "" || tenant !== "";
   return (
     <>
       <Head title="Audit">
-        <Filter name="act" label="Action, such as lock.break" />
+        <Filter name="action" label="Action, such as lock.break" />
         {can("admin", "admin:tenant_list") && <Filter name="tenant" label="Tenant" />}
       </Head>
-      {shown && <Details act={shown} onClose={() => setShown(undefined)} />}
+      {shown && <Details entry={shown} onClose={() => setShown(undefined)} />}
       <List
-        label="Records"
+        label="Entries"
         live={live}
-        rowKey={(a) => String(a.seq)}
-        rowTone={(a) => (a.outcome === "OK" ? undefined : "warn")}
+        rowKey={(e) => String(e.seq)}
+        rowTone={(e) => (e.outcome === "OK" ? undefined : "warn")}
         empty={
-          <Empty title={filtered ? "No such record" : "No records yet"}>
+          <Empty title={filtered ? "No matching entries" : "No entries yet"}>
             {filtered
-              ? "The action is its whole name, such as key.create or run.cancel."
+              ? "Enter the full action name, such as key.create."
               : "Breaks, cancels, retries, pauses, settings, keys and tenants are recorded here."}
           </Empty>
         }
         columns={[
-          { title: "When", cell: (a) => <Time at={a.at} /> },
+          { title: "When", cell: (e) => <Time at={e.at} /> },
           {
             title: "Who",
-            cell: (a) => <Who who={a.who} names={names} />,
+            cell: (e) => <Who who={e.who} names={names} />,
             wide: true,
           },
           {
             title: "Action",
-            cell: (a) => <a href={href("/audit", {}, { act: a.act, tenant })}>{a.act}</a>,
+            cell: (e) => <a href={href("/audit", {}, { action: e.action, tenant })}>{e.action}</a>,
           },
-          { title: "What", cell: (a) => <What act={a} />, grow: true },
-          { title: "Tenant", cell: (a) => a.tenant, wide: true },
-          { title: "Reason", cell: (a) => a.reason, wide: true },
+          { title: "What", cell: (e) => <What entry={e} />, grow: true },
+          { title: "Tenant", cell: (e) => e.tenant, wide: true },
+          { title: "Reason", cell: (e) => e.reason, wide: true },
           {
             title: "Outcome",
-            cell: (a) => <Badge state={a.outcome} tone={a.outcome === "OK" ? "ok" : "bad"} />,
+            cell: (e) => <Badge state={e.outcome} tone={e.outcome === "OK" ? "ok" : "bad"} />,
           },
           {
-            title: "Record",
-            cell: (a) => (
-              <button type="button" onClick={() => setShown(a)} aria-label={`Show record ${a.seq}`}>
+            title: "Entry",
+            cell: (e) => (
+              <button type="button" onClick={() => setShown(e)} aria-label={`Show entry ${e.seq}`}>
                 Show
               </button>
             ),

@@ -1,5 +1,5 @@
 // Looks up one cached value or one idempotency key, and counts cached values by prefix. Keys are
-// not listed: they may be many, and their names may say too much.
+// not listed: there may be many of them, and their names may reveal too much.
 import { useState } from "preact/hooks";
 import { send, ApiError, get, open } from "../api";
 import {
@@ -22,7 +22,7 @@ import { can } from "../session";
 
 // ---- one key ------------------------------------------------------------------------------------
 
-/** Asks for one key; null if it does not exist. */
+/** Reads one key; null if it does not exist. */
 async function lookUp<T>(path: string, key: string, signal: AbortSignal): Promise<T | null> {
   const headers = { "Content-Type": "application/json" };
   try {
@@ -38,7 +38,7 @@ async function lookUp<T>(path: string, key: string, signal: AbortSignal): Promis
   }
 }
 
-/** Asks for a key; it is in the URL, so that the answer can be linked to. */
+/** Asks for a key; it is in the URL, so that the page can be linked to. */
 function KeyForm({ label, button }: { label: string; button: string }) {
   const [key] = useParam("key");
   const [typed, setTyped] = useState(key);
@@ -82,7 +82,7 @@ interface Cached {
 function askDrop(key: string): void {
   confirm({
     title: "Drop this value?",
-    text: "Whoever asks for it next builds it again. A build in progress is not stored.",
+    text: "The next request rebuilds it. A build in progress is discarded.",
     label: "Drop value",
     danger: true,
     run: async () => {
@@ -110,12 +110,12 @@ function CachedValue({ found: f }: { found: Cached }) {
           [
             "State",
             <Badge
-              state={f.negative ? "known to be missing" : f.stale ? "stale" : "fresh"}
+              state={f.negative ? "negative" : f.stale ? "stale" : "fresh"}
               tone={f.stale ? "warn" : "ok"}
             />,
           ],
           ["Age", duration(f.age_ms)],
-          ["Used for another", duration(f.remaining_ms)],
+          ["Usable for another", duration(f.remaining_ms)],
           ["Code", f.code !== 0 && f.code],
         ]}
       />
@@ -138,11 +138,11 @@ function CacheKey() {
       <KeyForm label="Key of a cached value" button="Look up" />
       <div class="after-form" role="status">
         <ErrorBox error={error} />
-        {key === "" && <p class="muted">The key that the program gave to the cache, in full.</p>}
+        {key === "" && <p class="muted">Enter the full key that the program passed to the cache.</p>}
         {key !== "" && loading && <Loading />}
         {key !== "" && data === null && (
           <Empty title="Nothing is cached under this key">
-            It has never been built, has expired or was dropped. Looking builds nothing.
+            It has never been built, has expired or was dropped. Looking it up does not build it.
           </Empty>
         )}
         {key !== "" && data && <CachedValue found={data} />}
@@ -165,8 +165,8 @@ interface Once {
 }
 
 const ONCE_TEXT: Record<string, string> = {
-  REPLAY: "done: its answer is stored and replayed",
-  BUSY: "claimed: the first attempt is under way",
+  REPLAY: "done: its response is stored and replayed",
+  BUSY: "claimed: an attempt is in progress",
 };
 
 function OnceValue({ found: f }: { found: Once }) {
@@ -182,10 +182,10 @@ function OnceValue({ found: f }: { found: Once }) {
         ]}
       />
       <h3 class="after-facts">
-        Stored answer
+        Stored response
         {f.response === null && f.response_base64 && <span class="muted"> (base64)</span>}
       </h3>
-      <Json value={f.response ?? f.response_base64} label="stored answer" />
+      <Json value={f.response ?? f.response_base64} label="stored response" />
       {f.meta && (
         <>
           <h3 class="after-facts">About the claim</h3>
@@ -218,14 +218,14 @@ function OnceKey() {
         <ErrorBox error={error} />
         {key === "" && (
           <p class="muted">
-            A key of `interlock once` or of the library. Answers to the header Idempotency-Key are
+            A key of `interlock once` or of the library. Responses to the header Idempotency-Key are
             stored under a hash and cannot be looked up.
           </p>
         )}
         {key !== "" && loading && <Loading />}
         {key !== "" && data === null && (
           <Empty title="This key is not in use">
-            It was never used, or its time is over: the next caller does the work.
+            It was never used or has expired; the next caller does the work.
           </Empty>
         )}
         {key !== "" && data && <OnceValue found={data} />}
@@ -323,7 +323,7 @@ function Counts() {
                 ["Size", `${c.next !== null ? "over " : ""}${bytes(c.bytes)}`],
                 ["Fresh", n(c.fresh)],
                 ["Stale", n(c.stale)],
-                ["Known to be missing", n(c.negative)],
+                ["Negative", n(c.negative)],
                 ["Being built", n(c.building)],
               ]}
             />

@@ -52,7 +52,7 @@ function OpenById() {
 
 const NoTournaments = () => (
   <Empty title="No tournaments">
-    <p>Write a data set to try it with, then enroll, finalize and watch the invariants:</p>
+    <p>Create sample data, then enroll, finalize and watch the invariants:</p>
     <Command>interlock --tenant TENANT campus seed</Command>
   </Empty>
 );

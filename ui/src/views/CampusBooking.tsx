@@ -87,7 +87,7 @@ function BookingActions({ booking: b, path }: { booking: Booking; path: string }
   const askCancel = () =>
     confirm({
       title: "Cancel this booking?",
-      text: "It is refunded, and the head of the waitlist gets the place.",
+      text: "It is refunded, and the first in the waitlist gets the place.",
       label: "Cancel booking",
       danger: true,
       run: async () => {
@@ -147,7 +147,7 @@ export function CampusBooking({ names }: ViewProps) {
                 <a href={href("/campus/sessions/:id", { id: b.session })}>{b.session}</a>,
               ],
               ["Price", `${number(b.price)} credits`],
-              ["Made", <Time at={b.created_at} />],
+              ["Created", <Time at={b.created_at} />],
               ["Id", <Copyable value={b.id} label="id" />],
             ]}
           />

@@ -101,7 +101,7 @@ export function CampusIntegrity() {
     <Panel title="Rollbacks for integrity, on this server">
       <ErrorBox error={error} />
       {data === null && (
-        <p class="muted">This server has its metrics at an address of their own.</p>
+        <p class="muted">Metrics are served on a separate address.</p>
       )}
       {data && (
         <>
@@ -115,7 +115,7 @@ export function CampusIntegrity() {
             ]}
           />
           <p class="note">
-            A write is rolled back when a constraint refuses it because another call was first.
+            A write is rolled back when a constraint refuses it because another call came first.
             Counted since the server was started. See also the{" "}
             <a href={href("/invariants", {}, { search: "campus." })}>invariants</a>.
           </p>

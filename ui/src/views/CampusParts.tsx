@@ -1,4 +1,4 @@
-// What the views of the campus share.
+// Parts shared by the views of the campus.
 import { useState } from "preact/hooks";
 import { act } from "../act";
 import { type Tone } from "../components";
@@ -20,7 +20,7 @@ interface UserFormProps {
   actions: { title: string; path: string; done: string }[];
 }
 
-/** The id of a user, and what to do with that user. */
+/** A form for the id of a user, with buttons for actions on that user. */
 export function UserForm({ actions }: UserFormProps) {
   const [user, setUser] = useState("");
   const [busy, setBusy] = useState(false);

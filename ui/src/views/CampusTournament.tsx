@@ -45,7 +45,7 @@ function askTransition(t: Tournament, state: string): void {
 function askFinalize(t: Tournament, onDone: (done: Finalized) => void): void {
   confirm({
     title: `Finalize ${t.code}?`,
-    text: "The players are ranked and each of them is paid once; a second call changes nothing.",
+    text: "The players are ranked, and each is paid once; repeating it changes nothing.",
     label: "Finalize",
     run: async () => {
       const done = await send<Finalized>("POST", pathOf(t, "finalize"));

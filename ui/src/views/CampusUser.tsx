@@ -175,7 +175,7 @@ export function CampusUser({ names }: ViewProps) {
         </div>
       )}
       {licenses?.items.length === 0 && (
-        <Empty title="No license">Without one the user can take part in no tournament.</Empty>
+        <Empty title="No license">Without one the user cannot take part in tournaments.</Empty>
       )}
       {licenses?.items.map((l) => (
         <LicensePanel key={l.id} license={l} />

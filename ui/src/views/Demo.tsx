@@ -1,4 +1,4 @@
-// The demo: things to break, and what to watch then. Only the server of `interlock demo` has these
+// The demo: things to break, and what to watch. Only the server of `interlock demo` has these
 // routes.
 import { useState } from "preact/hooks";
 import { act } from "../act";
@@ -15,7 +15,7 @@ interface Button {
   watch: string;
 }
 
-/** What the buttons answer: each has a part of this. */
+/** The response to the buttons: each returns some of these fields. */
 interface Done {
   run_id?: string;
   started?: number;
@@ -38,12 +38,12 @@ function What({ done: d }: { done: Done }) {
         ["Runs started", d.started !== undefined && number(d.started)],
         ["Triggers that joined it", d.joined !== undefined && number(d.joined)],
         ["Job", d.job_id && <a href={href("/jobs/:id", { id: d.job_id })}>{d.job_id}</a>],
-        ["Attempt that died", d.attempt !== undefined && number(d.attempt)],
+        ["Failed attempt", d.attempt !== undefined && number(d.attempt)],
         ["Key", d.key && <a href={href("/locks/:key", { key: d.key })}>{d.key}</a>],
         ["Holder", d.holder],
         ["Fence", d.fence !== undefined && String(d.fence)],
         ["Process", d.pid !== undefined && String(d.pid)],
-        ["Lease ends", d.expires_at && <Time at={d.expires_at} />],
+        ["Lease expires", d.expires_at && <Time at={d.expires_at} />],
       ]}
     />
   );

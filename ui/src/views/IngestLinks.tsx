@@ -32,7 +32,7 @@ const TONES: Record<string, Tone> = { confirmed: "ok", suggested: "busy", confli
 const pathOf = (l: DriverLink, call: string): string =>
   `/ingestion/links/${encodeURIComponent(l.id)}/${call}`;
 
-/** Two users match the driver equally well: somebody must say which one it is. */
+/** Two users match the driver equally well: an operator must choose one. */
 function askWhich(l: DriverLink): void {
   confirm({
     title: `Who is ${l.driver_name}?`,
@@ -99,12 +99,12 @@ export function IngestLinks() {
           cell: (l) => <span title={l.user_name}>{l.email}</span>,
           grow: true,
         },
-        { title: "Or", cell: (l) => l.rival, wide: true },
+        { title: "Other user", cell: (l) => l.rival, wide: true },
         {
           title: "State",
           cell: (l) => <Badge state={l.state} tone={TONES[l.state] ?? "idle"} />,
         },
-        { title: "Alike", cell: (l) => l.score.toFixed(3), align: "right", wide: true },
+        { title: "Score", cell: (l) => l.score.toFixed(3), align: "right", wide: true },
         { title: "Events", cell: (l) => number(l.n_events), align: "right", wide: true },
         { title: "Changed", cell: (l) => <Time at={l.updated_at} />, wide: true },
         { title: "Action", cell: (l) => <Decide link={l} /> },

@@ -14,7 +14,7 @@ import {
   StartedLine,
   startIngestion,
   useRunning,
-} from "./IngestJob";
+} from "./IngestStart";
 import { IngestLinks, LINK_STATES } from "./IngestLinks";
 import { depthText, type EventRow, keyOf, PREFIX, type Run, subjectOf } from "./ingest_types";
 
@@ -81,7 +81,7 @@ function NoEvents() {
   const { query } = useRoute();
   if (["search", "depth", "track"].some((name) => query.get(name))) {
     return (
-      <Empty title="No event matches">
+      <Empty title="No matching events">
         <button type="button" onClick={() => setParams({ search: null, depth: null, track: null })}>
           Show all events
         </button>
@@ -92,8 +92,8 @@ function NoEvents() {
     <Empty title="No events yet">
       <p>
         Read the list of tracks and then the events of one, under{" "}
-        <a href={href("/ingestion", {}, { tab: "site" })}>From the site</a>. An event that is listed
-        can be ingested here.
+        <a href={href("/ingestion", {}, { tab: "site" })}>From the site</a>. Listed events can be
+        ingested here.
       </p>
     </Empty>
   );
@@ -237,7 +237,7 @@ function FromSite() {
           path="/events/sync"
           body={(f) => ({ track_slug: text(f, "track") })}
         >
-          <Field label="Name of the track, as in its address" name="track" />
+          <Field label="Slug of the track, as in its host name" name="track" />
         </StartForm>
         <StartForm
           title="Recent events"
@@ -248,9 +248,9 @@ function FromSite() {
             ...(text(f, "tracks") && { tracks: text(f, "tracks") }),
           })}
         >
-          <Field label="Of the last days" name="days" type="number" value="7" />
+          <Field label="Days" name="days" type="number" value="7" />
           <Field
-            label="Tracks, with commas between them (all if empty)"
+            label="Tracks, separated by commas (empty: all)"
             name="tracks"
             required={false}
           />
@@ -265,7 +265,7 @@ function FromSite() {
           })}
         >
           <Field label="Its id at the site" name="event" />
-          <Field label="Name of its track" name="track" />
+          <Field label="Slug of its track" name="track" />
         </StartForm>
       </div>
     </Panel>
@@ -291,7 +291,7 @@ function Ingestions() {
         </Empty>
       }
       columns={[
-        { title: "Reads", cell: (r) => subjectOf(r.key) },
+        { title: "Subject", cell: (r) => subjectOf(r.key) },
         { title: "State", cell: (r) => <Badge state={r.state} /> },
         { title: "Stage", cell: (r) => r.stage?.replaceAll("_", " "), wide: true },
         { title: "Started", cell: (r) => <Time at={r.started_at ?? r.created_at} /> },

@@ -17,7 +17,7 @@ import { type Page, useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
 import type { ViewProps } from ".";
-import { jobHref, RunningLine, type Started, StartedLine, startIngestion } from "./IngestJob";
+import { jobHref, RunningLine, type Started, StartedLine, startIngestion } from "./IngestStart";
 import { depthText, type EventFull, keyOf, type Run } from "./ingest_types";
 import { isLive } from "./pipeline_types";
 

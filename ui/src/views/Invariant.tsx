@@ -18,7 +18,7 @@ import { href } from "../router";
 import { can } from "../session";
 import type { ViewProps } from ".";
 import type { Check, CheckResult } from "./check_types";
-import { found, Outcome, RunNow, toneOfResult, useChecking } from "./CheckOutcome";
+import { found, Outcome, RunNow, toneOfResult, useChecking } from "./InvariantOutcome";
 
 function Definition({ check: c }: { check: Check }) {
   return (
@@ -27,10 +27,10 @@ function Definition({ check: c }: { check: Check }) {
         of={[
           ["Description", c.description],
           ["Severity", c.severity],
-          ["Looks at", c.connection ?? "the tables of an app"],
+          ["Reads", c.connection ?? "the tables of an app"],
           ["Schedule", `${c.schedule} (${c.timezone})`],
           ["Next check", <Time at={c.next_at} />],
-          ["Interrupted after", duration(c.timeout_ms)],
+          ["Timeout", duration(c.timeout_ms)],
           ["Baseline", c.baseline > 0 && plural(c.baseline, "known offender")],
           ["File", c.path && <Copyable value={c.path} label="file" />],
         ]}
@@ -66,7 +66,7 @@ function LastResult({ result: r }: { result: CheckResult }) {
           ["Could not run", r.error],
           ["Runs that were active", r.runs.length > 0 && <Runs ids={r.runs} />],
           [
-            "No longer needed in the baseline",
+            "Obsolete in the baseline",
             r.not_needed.count > 0 &&
               `${r.not_needed.keys.join(", ")}${r.not_needed.count > r.not_needed.keys.length ? ", …" : ""}`,
           ],
@@ -108,7 +108,7 @@ function History({ name }: { name: string }) {
         rowHref={(r) => href("/runs/:id", { id: r.id })}
         empty={
           <Empty title="Never checked">
-            It is checked by its schedule
+            It runs on its schedule
             {can("operator", "check:run") ? ", or now with the button above" : ""}.
           </Empty>
         }

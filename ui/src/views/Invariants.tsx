@@ -24,7 +24,7 @@ import {
   RunNow,
   urgency,
   useChecking,
-} from "./CheckOutcome";
+} from "./InvariantOutcome";
 
 const SHOW = [
   { value: "", title: "all" },
@@ -68,7 +68,7 @@ function Summary({ checks, more }: { checks: Check[]; more: boolean }) {
   );
 }
 
-/** What was found; of an invariant that holds, what it says. */
+/** The offenders; for an invariant that holds, its description. */
 function Found({ check: c }: { check: Check }) {
   const text = c.error ?? (c.last && found(c.last));
   return text ? <span title={text}>{text}</span> : <span class="muted">{c.description}</span>;
@@ -135,7 +135,7 @@ export function Invariants() {
         (shown.length > 0 ? (
           <Checks checks={shown} />
         ) : (
-          <Empty title={show === "problems" ? "No problems" : "No invariant matches"} />
+          <Empty title={show === "problems" ? "No problems" : "No matching invariants"} />
         ))}
     </>
   );

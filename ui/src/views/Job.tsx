@@ -1,4 +1,4 @@
-// One job: where it stands, its attempts, its error, what it was given and what came out.
+// One job: its state, attempts, error, payload and result.
 import { send } from "../api";
 import {
   Badge,
@@ -15,7 +15,7 @@ import {
   timeAgo,
 } from "../components";
 import { bytes, number } from "../format";
-import { jobPath, jobState, retry } from "../jobs";
+import { jobPath, retry } from "../jobs";
 import { useLive } from "../live";
 import { href } from "../router";
 import { can } from "../session";
@@ -36,7 +36,7 @@ function askToCancel(j: JobInfo): void {
     text:
       j.state === "RUNNING"
         ? "Its worker is asked to stop at its next heartbeat."
-        : "It is not carried out.",
+        : "It will not run.",
     label: "Cancel job",
     danger: true,
     reason: "optional",
@@ -47,7 +47,7 @@ function askToCancel(j: JobInfo): void {
   });
 }
 
-/** The payload or the result: JSON, text, or the base64 of what is not text. */
+/** The payload or the result: JSON, text, or base64 if it is not text. */
 function Value({
   title,
   value,
@@ -73,7 +73,7 @@ function About({ job }: { job: JobInfo }) {
     <Panel title="About">
       <Facts
         of={[
-          ["State", <Badge state={jobState(job)} />],
+          ["State", <Badge state={job.state} />],
           ["Attempt", `${number(job.attempt)} of ${number(job.max_attempts)}`],
           [
             "Progress",
@@ -89,7 +89,7 @@ function About({ job }: { job: JobInfo }) {
           ["Last started", <Time at={job.started_at} none="not yet" />],
           ["Ended", job.completed_at !== null && <Time at={job.completed_at} />],
           ["Worker", job.worker !== null && <Copyable value={job.worker} label="worker" />],
-          ["Claim ends", job.state === "RUNNING" && <Time at={timeAgo(-job.remaining_ms)} />],
+          ["Claim expires", job.state === "RUNNING" && <Time at={timeAgo(-job.remaining_ms)} />],
           ["Priority", job.priority !== 0 && number(job.priority)],
           ["Group", job.group],
           [
@@ -135,7 +135,7 @@ export function Job({ names }: ViewProps) {
             : { title: queue, href: href("/queues/:queue", { queue }) }
         }
       >
-        {job?.cancelled && !hasEnded(job) && <Badge state="stopping" tone="warn" />}
+        {job?.cancelled && !hasEnded(job) && <Badge state="cancelling" />}
         {job && canRetry(job) && (
           <button type="button" class="primary" onClick={() => void retry(job)}>
             {isDelayed(job) ? "Run now" : "Retry"}

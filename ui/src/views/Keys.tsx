@@ -77,7 +77,7 @@ function KeyFields({ tenant }: { tenant: string }) {
       </label>
       <label class="field">
         <span>
-          Permissions beside the role <span class="muted">(with blanks between them)</span>
+          Additional permissions <span class="muted">(separated by spaces)</span>
         </span>
         <input
           type="text"
@@ -107,7 +107,7 @@ function KeyFields({ tenant }: { tenant: string }) {
   );
 }
 
-/** The body of the request; what was left empty is left out. */
+/** The body of the request, without the fields left empty. */
 function keyOf(form: FormData): object {
   const text = (name: string): string => String(form.get(name) ?? "").trim();
   const days = Number(text("days"));
@@ -125,7 +125,7 @@ function keyOf(form: FormData): object {
 function askKey(tenant: string, onCreated: (key: NewKey) => void): void {
   confirm({
     title: "Create an API key",
-    text: "The key is shown once, right after it was created.",
+    text: "The key is shown once, right after it is created.",
     label: "Create key",
     fields: <KeyFields tenant={tenant} />,
     run: async (_, form) => {
@@ -148,8 +148,8 @@ function Created({ created, onClose }: { created: NewKey; onClose: () => void })
     >
       {created.key === null ? (
         <p>
-          The key exists, but this answer to a repeated request does not contain it. Revoke it and
-          create another.
+          The key exists, but this repeated response does not contain it. Revoke it and create
+          another.
         </p>
       ) : (
         <>
@@ -166,7 +166,7 @@ function Created({ created, onClose }: { created: NewKey; onClose: () => void })
 function askRevoke(key: Key): void {
   confirm({
     title: `Revoke ${key.name ?? key.id}?`,
-    text: "Within a second no server accepts it any more. It cannot be undone.",
+    text: "All servers reject it within a second. This cannot be undone.",
     label: "Revoke key",
     danger: true,
     run: async () => {

@@ -1,4 +1,4 @@
-// One key: why it is not free, who holds it, who waits, and taking it away.
+// One key: why it is not free, its holders and waiters, and breaking its leases.
 import { send } from "../api";
 import {
   Badge,
@@ -33,8 +33,8 @@ function askToBreak(key: string, lease: Lease | null): void {
     title: lease ? "Break this lease" : "Break all leases",
     text: (
       <p>
-        {lease ? <code>{lease.holder}</code> : "Each holder"} is told to stop, and why.{" "}
-        <code>{key}</code> is free once it has let go, or its lease has run out.
+        {lease ? <code>{lease.holder}</code> : "Each holder"} is asked to stop and shown the reason.{" "}
+        <code>{key}</code> is free once it is released or the lease expires.
       </p>
     ),
     fields: (
@@ -51,7 +51,7 @@ function askToBreak(key: string, lease: Lease | null): void {
       const body = { key, reason, now: form.has("now"), ...target };
       const answer = await send<Broken>("POST", "/locks/break", body);
       if (!answer.broken) return `${key} was not held`;
-      return answer.closing ? `asked the holder of ${key} to let go` : `broke the lease of ${key}`;
+      return answer.closing ? `asked the holder of ${key} to stop` : `broke the lease of ${key}`;
     },
   });
 }
@@ -76,7 +76,7 @@ function Sentence({ why }: { why: Why }) {
       . It is free in {duration(why.free_in_ms)} unless it is renewed
       {why.waiters.length > 0
         ? `; ${plural(why.waiters.length, "caller waits", "callers wait")}`
-        : "; nobody waits"}
+        : "; no callers wait"}
       .
     </p>
   );
@@ -123,7 +123,7 @@ function WaitersPanel({ waiters }: { waiters: Waiter[] }) {
   return (
     <Panel title="Waiting, in order">
       {waiters.length === 0 ? (
-        <p class="muted">Nobody waits for this key.</p>
+        <p class="muted">No waiters.</p>
       ) : (
         <Table
           label="Waiters"
@@ -164,13 +164,11 @@ export function Lock({ names }: ViewProps) {
       {loading && <Loading />}
       {why && (
         <>
-          <Panel title="Why it is not free">
+          <Panel title="Status">
             <Sentence why={why} />
           </Panel>
           {why.leases.length === 0 && (
-            <Empty title="Free">
-              Nobody holds this key. Stay here, and its next holder appears.
-            </Empty>
+            <Empty title="Free">This page updates when the key is acquired.</Empty>
           )}
           {why.leases.map((l) => (
             <LeasePanel key={l.fence} lease={l} />

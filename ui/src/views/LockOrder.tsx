@@ -1,5 +1,5 @@
-// The learned lock order: which class of keys is taken while which is held. Classes that are taken
-// in contrary orders can deadlock, and are red.
+// The learned lock order: which class of keys is acquired while another is held. Classes acquired
+// in opposite orders can deadlock, and are red.
 import {
   Badge,
   Check,
@@ -21,10 +21,10 @@ import type { OrderEdge } from "../types";
 const DRAWN = 1000;
 
 const placeOf = (place: string) =>
-  place === "" ? <span class="muted">not named</span> : <code>{place}</code>;
+  place === "" ? <span class="muted">unknown</span> : <code>{place}</code>;
 
 const says = (e: OrderEdge): string =>
-  `${e.to} was taken while ${e.from} was held` +
+  `${e.to} was acquired while ${e.from} was held` +
   (e.from_place || e.to_place ? ` (${e.from_place || "?"}, then ${e.to_place || "?"})` : "");
 
 function nodesOf(edges: OrderEdge[]): Node[] {
@@ -42,11 +42,11 @@ function Edges({ edges }: { edges: OrderEdge[] }) {
       rowTone={(e) => (e.inverted ? "bad" : undefined)}
       columns={[
         { title: "Held", cell: (e) => e.from },
-        { title: "Held, taken at", cell: (e) => placeOf(e.from_place) },
-        { title: "Then taken", cell: (e) => e.to },
-        { title: "Taken at", cell: (e) => placeOf(e.to_place) },
+        { title: "Held, acquired at", cell: (e) => placeOf(e.from_place) },
+        { title: "Acquired next", cell: (e) => e.to },
+        { title: "Acquired at", cell: (e) => placeOf(e.to_place) },
         {
-          title: "Judgement",
+          title: "Result",
           cell: (e) => (
             <Badge
               state={e.inverted ? "can deadlock" : e.declared ? "declared" : "learned"}
@@ -78,8 +78,8 @@ export function LockOrder() {
       {data && edges.length === 0 && (
         <Empty title={only === "" ? "No order has been learned" : "No inversions"}>
           {only === ""
-            ? "An edge appears when one unit of work takes a key while it holds another: the classes are the parts before the first colon."
-            : "No two classes are taken in contrary orders."}
+            ? "An edge appears when a unit of work acquires a key while it holds another. The class of a key is the part before its first colon."
+            : "No two classes are acquired in opposite orders."}
         </Empty>
       )}
       {edges.length > 0 && (
@@ -87,15 +87,15 @@ export function LockOrder() {
           {inverted.length > 0 && (
             <div class="error-box" role="alert">
               <p>
-                <strong>{plural(inverted.length, "edge")} on a cycle.</strong> Programs take these
-                classes in contrary orders, which can deadlock. Change one of the two places, or
-                take both keys at once.
+                <strong>{plural(inverted.length, "edge")} on a cycle.</strong> Programs acquire
+                these classes in opposite orders, which can deadlock. Change one of the two places,
+                or acquire both keys at once.
               </p>
             </div>
           )}
           <Panel title="Graph">
             <Graph
-              label="Lock order: an arrow leads from the class that was held to the one that was taken"
+              label="Lock order: an arrow points from the held class to the one acquired next"
               nodes={nodesOf(edges)}
               edges={edges.map((e) => ({
                 from: e.from,

@@ -1,4 +1,4 @@
-// Locks: who holds what, for how long, and who waits.
+// Locks: holders and their leases, and waiters.
 import {
   Badge,
   Check,
@@ -12,7 +12,7 @@ import {
   timeAgo,
 } from "../components";
 import { age, number } from "../format";
-import { isNearEnd, TimeLeft, waitingTimes } from "../leases";
+import { isExpiring, TimeLeft, waitingTimes } from "../leases";
 import { type Live, type Page, readPage, useList, useLoad } from "../live";
 import { href, useParam } from "../router";
 import type { Lease, Waiter } from "../types";
@@ -21,31 +21,31 @@ const COUNTED = 1000; /* of GET /overview, whose numbers lead here */
 
 const lockHref = (l: { key: string }) => href("/locks/:key", { key: l.key });
 
-/** Leases near their end: the server does not filter by it, so the first 1,000 are looked through. */
-function useNearEnd(prefix: string, when: boolean): Live<Page<Lease>> {
+/** Leases that expire soon: the server has no such filter, so the first 1,000 are searched. */
+function useExpiring(prefix: string, when: boolean): Live<Page<Lease>> {
   const load = async (signal: AbortSignal) => {
     const page = await readPage<Lease>("/locks", { prefix }, COUNTED, signal);
-    return { items: page.items.filter((l) => l.state === "held" && isNearEnd(l)), next: null };
+    return { items: page.items.filter((l) => l.state === "held" && isExpiring(l)), next: null };
   };
-  return useLoad(`near-end ${prefix}`, load, { when });
+  return useLoad(`expiring ${prefix}`, load, { when });
 }
 
 function Leases() {
   const [prefix] = useParam("prefix");
-  const [ending] = useParam("ending");
-  const all = useList<Lease>("/locks", { prefix }, 50, { when: ending === "" });
-  const near = useNearEnd(prefix, ending !== "");
+  const [only] = useParam("expiring");
+  const all = useList<Lease>("/locks", { prefix }, 50, { when: only === "" });
+  const expiring = useExpiring(prefix, only !== "");
   return (
     <List
       label="Locks"
-      live={ending === "" ? all : near}
+      live={only === "" ? all : expiring}
       rowKey={(l) => `${l.key} ${l.fence}`}
       rowHref={lockHref}
-      rowTone={(l) => (isNearEnd(l) ? "bad" : undefined)}
+      rowTone={(l) => (isExpiring(l) ? "bad" : undefined)}
       empty={
-        prefix !== "" || ending !== "" ? (
-          <Empty title="No lock matches">
-            Locks appear here when they match the filter. Clear it to see all.
+        prefix !== "" || only !== "" ? (
+          <Empty title="No matching locks">
+            Clear the filter to see all locks.
           </Empty>
         ) : (
           <Empty title="Nothing is locked">
@@ -90,7 +90,7 @@ function Waiting() {
       rowKey={(w) => `${w.key} ${w.ticket}`}
       rowHref={lockHref}
       empty={
-        <Empty title="Nobody waits">
+        <Empty title="No waiters">
           Callers that wait for a key appear here, in the order in which they are served.
         </Empty>
       }
@@ -109,7 +109,7 @@ export function Locks() {
   return (
     <>
       <Head title="Locks">
-        {tab === "" && <Check name="ending" label="near their end" />}
+        {tab === "" && <Check name="expiring" label="expiring soon" />}
         <Filter name="prefix" label="Key starts with" />
       </Head>
       <Tabs

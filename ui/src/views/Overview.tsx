@@ -1,4 +1,4 @@
-// The overview: what needs attention first, then how much there is, then the last hour.
+// The overview: problems first, then counts, then the last hour.
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api";
 import { Chart, Empty, ErrorBox, Head, Icon, Loading, Panel, type Series } from "../components";
@@ -6,11 +6,11 @@ import { age, duration, few, type Few, number, percent, plural } from "../format
 import { type Live, type Page, useLive, useLoad } from "../live";
 import { href } from "../router";
 import type { OrderEdge, Queue, Run } from "../types";
-import { found as foundBy, isProblem, readChecks } from "./CheckOutcome";
+import { found as foundBy, isProblem, readChecks } from "./InvariantOutcome";
 import type { Check } from "./check_types";
 
 /** A lease with less than a fifth of its TTL left, which its holder did not renew. */
-interface NearEnd {
+interface ExpiringLease {
   key: string;
   holder: string;
   run_id: string | null;
@@ -27,9 +27,9 @@ interface Counts {
   jobs_scheduled: Few;
   jobs_ready: Few;
   jobs_running: Few;
-  jobs_dead: Few;
-  leases_near_end: NearEnd[];
-  runs_near_end: NearEnd[];
+  jobs_failed: Few;
+  leases_expiring: ExpiringLease[];
+  runs_expiring: ExpiringLease[];
 }
 
 interface Sample {
@@ -38,7 +38,7 @@ interface Sample {
   runs: number;
   jobs_ready: number;
   jobs_running: number;
-  jobs_dead: number;
+  jobs_failed: number;
   acquires: number;
   conflicts: number;
   cache_hits: number;
@@ -68,28 +68,28 @@ interface Problem {
   href: string;
 }
 
-const SHOWN = 5; /* of one kind; the rest is counted, with a link to the list */
+const SHOWN = 5; /* of one kind; the others are counted, with a link to the list */
 
 const ENDED_BADLY = new Set(["FAILED", "TIMEOUT", "INTERRUPTED"]);
 
-const unrenewed = (n: NearEnd): string =>
+const unrenewed = (n: ExpiringLease): string =>
   `last renewed ${age(n.ttl_ms - n.remaining_ms)} ago, ${duration(Math.max(0, n.remaining_ms))} left`;
 
-/** A run is told once, not also as the lease that it holds. */
-function ofLeases({ leases_near_end: leases, runs_near_end: runs }: Counts): Problem[] {
-  const told = new Set(runs.map((r) => r.key));
+/** A run is listed once, not also as the lease that it holds. */
+function ofLeases({ leases_expiring: leases, runs_expiring: runs }: Counts): Problem[] {
+  const listed = new Set(runs.map((r) => r.key));
   return leases
-    .filter((l) => !told.has(l.key))
+    .filter((l) => !listed.has(l.key))
     .map((l) => ({
       id: `lease ${l.key} ${l.holder}`,
       tone: "warn",
-      kind: "Lease near its end",
+      kind: "Lease about to expire",
       text: `${l.key}: ${unrenewed(l)}`,
       href: href("/locks/:key", { key: l.key }),
     }));
 }
 
-function ofStuck({ runs_near_end: runs }: Counts): Problem[] {
+function ofStuck({ runs_expiring: runs }: Counts): Problem[] {
   return runs.map((r) => ({
     id: `stuck ${r.run_id}`,
     tone: "bad",
@@ -125,9 +125,9 @@ function ofQueues(queues: Queue[]): Problem[] {
     const queue = { queue: q.name };
     if (q.failed > 0) {
       found.push({
-        id: `dead ${q.name}`,
+        id: `failed ${q.name}`,
         tone: "bad",
-        kind: "Dead jobs",
+        kind: "Failed jobs",
         text: `${q.name}: ${plural(q.failed, "job")} with no attempts left`,
         href: href("/queues/:queue", queue, { tab: "failed" }),
       });
@@ -151,8 +151,8 @@ function ofPipelines(locks: PipelineLock[]): Problem[] {
     .map((l) => ({
       id: `long ${l.pipeline_id}`,
       tone: "warn",
-      kind: "Held for long",
-      text: `${l.pipeline_id}: has run for ${duration(l.age_ms)}, more than its alert threshold`,
+      kind: "Held too long",
+      text: `${l.pipeline_id}: has held its lock for ${duration(l.age_ms)}, above the alert threshold`,
       href:
         l.pipeline_logging_id === null
           ? href("/locks/:key", { key: `pipeline:${l.pipeline_id}` })
@@ -182,13 +182,13 @@ function ofOrder(edges: OrderEdge[]): Problem[] {
       id: "order",
       tone: "warn",
       kind: "Lock order",
-      text: `${names.join(", ")} are taken in contrary orders, which can deadlock`,
+      text: `${names.join(", ")} are acquired in opposite orders, which can deadlock`,
       href: href("/order", {}, { inverted: true }),
     },
   ];
 }
 
-/** What one kind has beyond SHOWN is told as one more row. */
+/** Problems of one kind beyond SHOWN are counted in one more row. */
 function shorten(found: Problem[], list: string): Problem[] {
   const rest = found.length - SHOWN;
   const first = found[SHOWN];
@@ -211,7 +211,7 @@ function Attention({ found, complete }: { found: Problem[]; complete: boolean })
       {found.length === 0 ? (
         <p class="all-well">
           {complete
-            ? "Nothing needs attention: leases are renewed, no runs failed, no jobs are dead."
+            ? "Nothing needs attention: leases are renewed, and no runs or jobs have failed."
             : "Reading…"}
         </p>
       ) : (
@@ -274,9 +274,9 @@ function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
     <div class="tiles">
       <Tile title="Locks held" value={few(c.locks)} to={href("/locks")} />
       <Tile
-        title="Near their end"
+        title="Expiring soon"
         value={number(c.locks_expiring.n)}
-        to={href("/locks", {}, { ending: true })}
+        to={href("/locks", {}, { expiring: true })}
         note={c.locks_expiring.more ? "of the first 1,000" : undefined}
         tone={c.locks_expiring.n > 0 ? "bad" : undefined}
       />
@@ -286,10 +286,10 @@ function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
       <Tile title="Jobs running" value={few(c.jobs_running)} to={href("/queues")} />
       <Tile title="Jobs scheduled" value={few(c.jobs_scheduled)} to={href("/queues")} />
       <Tile
-        title="Dead jobs"
-        value={few(c.jobs_dead)}
+        title="Failed jobs"
+        value={few(c.jobs_failed)}
         to={href("/queues")}
-        tone={c.jobs_dead.n > 0 ? "bad" : undefined}
+        tone={c.jobs_failed.n > 0 ? "bad" : undefined}
       />
       <Tile
         title="Conflict rate"
@@ -330,7 +330,7 @@ function Charts({ interval_ms, samples }: Samples) {
         series={[
           now("ready", 1, (s) => s.jobs_ready),
           now("running", 2, (s) => s.jobs_running),
-          now("dead", "bad", (s) => s.jobs_dead),
+          now("failed", "bad", (s) => s.jobs_failed),
         ]}
       />
       <Chart
@@ -354,7 +354,7 @@ function Charts({ interval_ms, samples }: Samples) {
 
 // ---- the view -----------------------------------------------------------------------------------
 
-const MANY = 200; /* rows that are looked through for problems, of each listing */
+const MANY = 200; /* rows of each listing that are searched for problems */
 const SELDOM = { every: 10_000 };
 
 interface Problems {
@@ -369,7 +369,7 @@ const rowsOf = <T,>(live: Live<Page<T>>): T[] => live.data?.items ?? [];
 function useProblems(counts: Live<Counts>): Problems {
   const runs = useLive<Page<Run>>("/runs", { limit: MANY });
   const queues = useLive<Page<Queue>>("/queues", { limit: MANY });
-  // Not each server has pipelines, checks and a lock order: without them there is nothing to tell.
+  // Not every server has pipelines, checks and a lock order.
   const pipelines = useLive<Page<PipelineLock>>("/pipelines/locks", {}, SELDOM);
   const checks = useLoad("checks", readChecks, SELDOM);
   const order = useLive<Page<OrderEdge>>("/locks/order", { limit: 1000 }, SELDOM);
@@ -379,7 +379,7 @@ function useProblems(counts: Live<Counts>): Problems {
     ...shorten(ofRuns(rowsOf(runs)), href("/runs", {}, { state: "FAILED,TIMEOUT,INTERRUPTED" })),
     ...shorten(ofQueues(rowsOf(queues)), href("/queues")),
     ...shorten(ofChecks(rowsOf(checks)), href("/invariants", {}, { show: "problems" })),
-    ...shorten(now ? ofLeases(now) : [], href("/locks", {}, { ending: true })),
+    ...shorten(now ? ofLeases(now) : [], href("/locks", {}, { expiring: true })),
     ...shorten(ofPipelines(rowsOf(pipelines)), href("/pipelines")),
     ...ofOrder(rowsOf(order)),
   ];
@@ -406,8 +406,8 @@ export function Overview() {
         {hour.data && samples.length > 1 && <Charts {...hour.data} />}
         {hour.data && samples.length <= 1 && (
           <Empty title="No samples yet">
-            The server counts every ten seconds from the first request on: charts appear in a
-            moment.
+            The server takes a sample every ten seconds from the first request on. Charts appear
+            shortly.
           </Empty>
         )}
       </Panel>

@@ -119,7 +119,7 @@ function Runs({ pipeline }: { pipeline: string }) {
         rowKey={(r) => r.pipeline_logging_id}
         rowHref={(r) => href("/runs/:id", { id: r.pipeline_logging_id })}
         empty={
-          <Empty title="It has never run">
+          <Empty title="No runs yet">
             Trigger it above{can("write") ? "" : " with a key that may write"}, or give it a
             schedule.
           </Empty>

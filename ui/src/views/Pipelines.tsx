@@ -19,7 +19,7 @@ function Problems({ loaded, onClose }: { loaded: Loaded; onClose: () => void }) 
         </button>
       }
     >
-      <p class="muted">The last valid version of each of them stays in use.</p>
+      <p class="muted">The last valid version of each stays in use.</p>
       <ul class="problems">
         {loaded.problems.map((p) => (
           <li key={p.message} class="mono">

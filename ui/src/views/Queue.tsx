@@ -1,4 +1,4 @@
-// One queue: its jobs by state, pausing, retrying what is dead, its settings.
+// One queue: its jobs by state, pausing it, retrying failed jobs, its settings.
 import { send } from "../api";
 import {
   Badge,
@@ -18,7 +18,7 @@ import { duration, number, plural } from "../format";
 import { type Page, readPage, useList, useLive } from "../live";
 import { href, useParam } from "../router";
 import { can } from "../session";
-import { jobState, jobTone, retry } from "../jobs";
+import { jobTone, retry } from "../jobs";
 import type { Job, JobState, Queue as QueueInfo } from "../types";
 import type { ViewProps } from "./index";
 import { Who } from "./Who";
@@ -57,7 +57,7 @@ interface Results {
   results: { status: string; message?: string }[];
 }
 
-/** Retries what was dead when it began, page by page: a job that fails again meanwhile is left. */
+/** Retries the jobs that had failed when it began, page by page; later failures are not retried. */
 async function retryAll(queue: string): Promise<string> {
   const ids: string[] = [];
   for (let cursor: string | null = null, first = true; first || cursor !== null; first = false) {
@@ -81,8 +81,8 @@ async function retryAll(queue: string): Promise<string> {
 
 function askToRetryAll(q: QueueInfo): void {
   confirm({
-    title: "Retry all dead jobs",
-    text: `${plural(q.failed, "dead job is", "dead jobs are")} made due now, with new attempts.`,
+    title: "Retry all failed jobs",
+    text: `${plural(q.failed, "failed job becomes", "failed jobs become")} due now, with new attempts.`,
     label: "Retry all",
     run: () => retryAll(q.name),
   });
@@ -92,12 +92,12 @@ const NAMES: [JobState, string][] = [
   ["READY", "Ready"],
   ["RUNNING", "Running"],
   ["SCHEDULED", "Scheduled"],
-  ["FAILED", "Dead"],
+  ["FAILED", "Failed"],
   ["COMPLETED", "Completed"],
   ["CANCELLED", "Cancelled"],
 ];
 
-/** What the queue knows of how many there are; of ended jobs it has totals, not what is kept. */
+/** The queue's count of jobs in a state; for completed and cancelled jobs it has only totals. */
 function countOf(q: QueueInfo, state: JobState): string | undefined {
   switch (state) {
     case "READY":
@@ -114,10 +114,10 @@ function countOf(q: QueueInfo, state: JobState): string | undefined {
 }
 
 const EMPTY: Record<string, string> = {
-  FAILED: "A job is dead when it has no attempts left. None is.",
+  FAILED: "No failed jobs. A job fails when no attempts are left.",
   RUNNING:
     "No worker has claimed a job. Workers claim with interlock queue work, or POST /queues/…/claim.",
-  SCHEDULED: "Jobs with a delay, and those that wait for their next attempt, appear here.",
+  SCHEDULED: "Delayed jobs, and those waiting for their next attempt, appear here.",
 };
 
 function Jobs({ queue, state }: { queue: string; state: string }) {
@@ -134,7 +134,7 @@ function Jobs({ queue, state }: { queue: string; state: string }) {
       }
       columns={[
         { title: "Job", cell: (j) => <Id value={j.id} /> },
-        { title: "State", cell: (j) => <Badge state={jobState(j)} /> },
+        { title: "State", cell: (j) => <Badge state={j.state} /> },
         {
           title: "Attempt",
           cell: (j) => `${j.attempt} of ${j.max_attempts}`,
@@ -166,10 +166,10 @@ function Jobs({ queue, state }: { queue: string; state: string }) {
 
 function Settings({ q }: { q: QueueInfo }) {
   const { settings: s, totals: t } = q;
-  const keep = (ms: number | null) => (ms === null ? "for ever" : duration(ms));
+  const keep = (ms: number | null) => (ms === null ? "forever" : duration(ms));
   return (
     <div class="columns">
-      <Panel title="Since the queue exists">
+      <Panel title="Since the queue was created">
         <Facts
           of={[
             ["Pushed", number(t.pushed)],
@@ -177,11 +177,11 @@ function Settings({ q }: { q: QueueInfo }) {
             ["Claimed", number(t.claimed)],
             ["Completed", number(t.completed)],
             ["Failed attempts", number(t.failed_attempts)],
-            ["Died", number(t.failed)],
+            ["Failed", number(t.failed)],
             ["Snoozed", number(t.snoozed)],
             ["Cancelled", number(t.cancelled)],
             ["Recovered from lost workers", number(t.recovered)],
-            ["Late results refused", number(t.stale)],
+            ["Stale results rejected", number(t.stale)],
           ]}
         />
       </Panel>
@@ -198,7 +198,7 @@ function Settings({ q }: { q: QueueInfo }) {
               s.rate_n === null ? "no limit" : `${number(s.rate_n)} per ${duration(s.rate_ms)}`,
             ],
             ["Ended jobs are kept", keep(s.keep_ms)],
-            ["Dead jobs are kept", keep(s.keep_failed_ms)],
+            ["Failed jobs are kept", keep(s.keep_failed_ms)],
           ]}
         />
       </Panel>
@@ -216,7 +216,7 @@ export function Queue({ names }: ViewProps) {
         {q?.paused && <Badge state="paused" />}
         {q && q.failed > 0 && can("operator", "job:retry") && (
           <button type="button" onClick={() => askToRetryAll(q)}>
-            Retry all dead…
+            Retry all failed…
           </button>
         )}
         {q && !q.paused && can("operator", "queue:pause") && (

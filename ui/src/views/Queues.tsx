@@ -1,4 +1,4 @@
-// Queues: how much waits, what runs, what is dead.
+// Queues: how many jobs wait, run and have failed.
 import { Badge, Command, Empty, Filter, Head, List, Time, timeAgo } from "../components";
 import { age, number } from "../format";
 import { useList } from "../live";
@@ -23,7 +23,7 @@ export function Queues() {
         rowTone={(q) => (q.failed > 0 ? "bad" : q.paused ? "warn" : undefined)}
         empty={
           prefix !== "" ? (
-            <Empty title="No queue matches">Clear the filter to see all.</Empty>
+            <Empty title="No matching queues">Clear the filter to see all.</Empty>
           ) : (
             <Empty title="No queues">
               The first job creates its queue:
@@ -50,7 +50,7 @@ export function Queues() {
           { title: "Running", cell: (q) => count(q.running), align: "right" },
           { title: "Scheduled", cell: (q) => count(q.scheduled), align: "right", wide: true },
           {
-            title: "Dead",
+            title: "Failed",
             cell: (q) => (q.failed > 0 ? <Badge state={number(q.failed)} tone="bad" /> : count(0)),
             align: "right",
           },

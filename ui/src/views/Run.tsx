@@ -1,5 +1,5 @@
-// One run: how far it is, its steps on a time line, who joined it, its output; stop it or run it
-// again. What a pipeline adds to a run comes from the routes of pipelines.
+// One run: its progress, its steps on a time line, the triggers that joined it, its output; cancel
+// it or run it again. The parts of a pipeline's run come from the routes of pipelines.
 import { act } from "../act";
 import { send } from "../api";
 import {
@@ -71,8 +71,8 @@ function askToCancel(r: RunInfo): void {
     title: "Cancel this run",
     text:
       r.state === "PENDING"
-        ? "It has not started, and will not."
-        : "It is asked to stop; its processes are ended if it does not.",
+        ? "It has not started and will not start."
+        : "It is asked to stop; its processes are killed if it does not stop.",
     label: "Cancel run",
     danger: true,
     reason: "required",
@@ -91,7 +91,7 @@ const canCancel = (r: RunInfo): boolean =>
     ? can("write", "pipeline:run_cancel")
     : can("operator", "run:cancel"));
 
-/** Starts what this run was once more, and goes to the new run. */
+/** Starts the same pipeline or check again, and goes to the new run. */
 async function runAgain(r: RunInfo, of: PipelineRun | undefined): Promise<void> {
   if (r.key.startsWith(CHECK)) {
     const answer = await act<{ items: { run_id: string | null }[] }>("POST", "/checks/run", {
@@ -222,7 +222,7 @@ export function Run({ names }: ViewProps) {
   return (
     <>
       <Head title={run?.key ?? "Run"} above={{ title: "Runs", href: href("/runs") }}>
-        {run && run.cancelled && run.state === "RUNNING" && <Badge state="stopping" tone="warn" />}
+        {run && run.cancelled && run.state === "RUNNING" && <Badge state="cancelling" />}
         {run && isPipeline && (
           <a class="button" href={href("/pipelines/:id", { id: run.key.slice(PIPELINE.length) })}>
             Pipeline

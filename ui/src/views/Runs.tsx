@@ -1,4 +1,4 @@
-// Runs: what was done, by whom, and how it ended.
+// Runs: their triggers, states and outcomes.
 import { Badge, Bar, Empty, Filter, Head, List, Select, Time } from "../components";
 import { duration } from "../format";
 import { useList } from "../live";
@@ -53,8 +53,8 @@ export function Runs() {
         rowHref={(r) => href("/runs/:id", { id: r.id })}
         empty={
           prefix !== "" || key !== "" || state !== "" ? (
-            <Empty title="No run matches">
-              Runs appear here when they match the filter. Clear it to see all.
+            <Empty title="No matching runs">
+              Clear the filter to see all runs.
             </Empty>
           ) : (
             <Empty title="Nothing has run yet">
@@ -69,8 +69,7 @@ export function Runs() {
             title: "State",
             cell: (r) => (
               <Badge
-                state={r.cancelled && r.state === "RUNNING" ? "stopping" : r.state}
-                tone={r.cancelled && r.state === "RUNNING" ? "warn" : undefined}
+                state={r.cancelled && r.state === "RUNNING" ? "cancelling" : r.state}
                 title={r.error ?? undefined}
               />
             ),

@@ -53,7 +53,7 @@ function Server() {
             ["Store", <Badge state={s.store} />],
             ["Data store", <Badge state={s.data} />],
             ["Connections", number(s.connections)],
-            ["Requests under way", number(s.requests)],
+            ["Requests in progress", number(s.requests)],
             ["Waiting requests", number(s.waiters)],
             ["Event streams", number(s.streams)],
           ]}
@@ -96,7 +96,7 @@ function Configuration() {
       title="Configuration in force"
       tools={
         <span class="inline">
-          <Check name="changed" label="Only what was set" />
+          <Check name="changed" label="Changed from the default" />
           <Filter name="search" label="Key, value or variable" />
         </span>
       }
@@ -105,7 +105,7 @@ function Configuration() {
       {loading && <Loading />}
       {data &&
         (rows.length === 0 ? (
-          <Empty title="No setting matches" />
+          <Empty title="No matching settings" />
         ) : (
           <Table
             label="Settings"

@@ -1,5 +1,5 @@
 // The steps of a pipeline as a drawing, with their states in a run. The table of steps beside it
-// says the same.
+// has the same content.
 import { Graph, toneOf } from "../components";
 import { duration, plural } from "../format";
 import type { RunStep, Step } from "./pipeline_types";

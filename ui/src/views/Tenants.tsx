@@ -44,7 +44,7 @@ function Fields({ tenant }: { tenant: Tenant | undefined }) {
       {!tenant && (
         <label class="field">
           <span>
-            Id <span class="muted">(small letters, digits and _)</span>
+            Id <span class="muted">(lower-case letters, digits and _)</span>
           </span>
           <input
             type="text"
@@ -98,8 +98,8 @@ export function askTenant(tenant: Tenant | undefined): void {
   confirm({
     title: tenant ? `Tenant ${tenant.id}` : "Create a tenant",
     text: tenant
-      ? "Changes count within a second."
-      : "A tenant sees its own locks, runs, queues and values only.",
+      ? "Changes take effect within a second."
+      : "A tenant only sees its own locks, runs, queues and values.",
     label: tenant ? "Save" : "Create tenant",
     fields: <Fields tenant={tenant} />,
     run: async (_, form) => {

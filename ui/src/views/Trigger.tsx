@@ -1,4 +1,4 @@
-// The form that triggers a pipeline, and what became of it: a new run, or the one that was running.
+// The form that triggers a pipeline, and the outcome: a new run, or the one already running.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { explain } from "../act";
@@ -15,7 +15,7 @@ import {
   type Triggered,
 } from "./pipeline_types";
 
-/** What the last trigger got; `run` is an id, or the name of another holder. */
+/** The outcome of the last trigger; `run` is an id, or the name of another holder. */
 type Outcome =
   | { kind: "started" | "found" | "refused"; run: string; text: string }
   | { kind: "failed"; text: string };
@@ -30,17 +30,17 @@ function outcomeOf(e: unknown): Outcome {
 }
 
 const WHILE_IT_RUNS: Record<string, string> = {
-  join: "While it runs, a trigger joins that run.",
-  skip: "While it runs, a trigger is skipped.",
-  reject: "While it runs, a trigger is refused.",
-  queue: "While it runs, a trigger waits in line.",
-  "replace-pending": "A trigger replaces those that wait.",
-  "cancel-running": "A trigger stops the run that is there.",
+  join: "If a run is in progress, a trigger joins it.",
+  skip: "If a run is in progress, a trigger is skipped.",
+  reject: "If a run is in progress, a trigger is refused.",
+  queue: "If a run is in progress, a trigger waits in line.",
+  "replace-pending": "If a run is in progress, a trigger waits and replaces those already waiting.",
+  "cancel-running": "A trigger stops the run in progress.",
 };
 
 const FOUND: Record<string, string> = {
-  skip: "It is running already. Your trigger was skipped; nothing was started.",
-  join: "It is running already. Your trigger joined that run; no second one was started.",
+  skip: "Already running: your trigger was skipped.",
+  join: "Already running: your trigger joined that run.",
 };
 
 function RunLine({ id, children }: { id: string; children: ComponentChildren }) {

@@ -1,5 +1,5 @@
-// Daily usage: a chart of a range, its days and who used what, and how the cache does. Looking
-// fetches nothing from the source; the buttons do.
+// Daily usage: a chart of a range, its days, its users, models and providers, and the cache's
+// counters. Only the buttons fetch days from the source.
 import { useMemo } from "preact/hooks";
 import {
   Badge,
@@ -97,8 +97,8 @@ function Days({ days }: { days: Day[] }) {
           cell: (d) => <Badge state={d.state} tone={TONES[d.state]} title={d.stored?.error} />,
         },
         {
-          title: "Kept",
-          cell: (d) => d.stored && (d.stored.is_complete ? "for good" : "for a while"),
+          title: "Final",
+          cell: (d) => d.stored && (d.stored.is_complete ? "yes" : "no"),
           wide: true,
         },
         {
@@ -137,7 +137,7 @@ function Parts({ days, by, title }: { days: Day[]; by: By; title: string }) {
   const parts = useMemo(() => totalBy(days, by), [days, by]);
   const all = total(days).spend_micros;
   if (parts.length === 0)
-    return <Empty title={`No ${title.toLowerCase()}s`}>The days of this range name none.</Empty>;
+    return <Empty title={`No ${title.toLowerCase()}s`}>This range contains none.</Empty>;
   return (
     <>
       <Table<Part>
@@ -209,18 +209,15 @@ function Cache() {
           ]}
         />
       )}
-      <p class="muted">Counted since the server was started; this page's reads count, too.</p>
+      <p class="muted">Counted since the server was started, including this page's reads.</p>
       {can("read", "run:list") && <LastRebuild />}
     </Panel>
   );
 }
 
 const NotServed = () => (
-  <Empty title="Usage is not served">
-    <p>
-      The server has no source of daily figures. Name one in its configuration, or try it with an
-      invented one:
-    </p>
+  <Empty title="Usage is not configured">
+    <p>Configure a source of usage data, or try generated data:</p>
     <Command>{"usage:\n  source: {type: generator}"}</Command>
   </Empty>
 );
@@ -255,7 +252,7 @@ function Range({ days }: { days: Day[] }) {
           <Sums sum={total(days)} />
           {missing > 0 && (
             <p class="muted">
-              Without {plural(missing, "day")} that {missing === 1 ? "is" : "are"} not stored.
+              {plural(missing, "day")} {missing === 1 ? "is" : "are"} not stored and not included.
             </p>
           )}
         </Panel>

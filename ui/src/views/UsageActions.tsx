@@ -1,4 +1,4 @@
-// What can be done about usage: fetching, refreshing, rebuilding and exporting days.
+// Actions on usage: fetching, refreshing, rebuilding and exporting days.
 import { useEffect } from "preact/hooks";
 import { act } from "../act";
 import { send } from "../api";
@@ -40,7 +40,7 @@ function askRebuild(days: Day[]): void {
           <input type="date" name="to" required defaultValue={to} max={to} />
         </label>
         <label class="check">
-          <input type="checkbox" name="force" /> Also days that are complete
+          <input type="checkbox" name="force" /> Also complete days
         </label>
       </>
     ),
@@ -67,7 +67,7 @@ async function fetchMissing(days: Day[]): Promise<void> {
       forgetDays();
       return late(a) === 0
         ? "All days are stored"
-        : `${plural(late(a), "day")} still to come, or not available`;
+        : `${plural(late(a), "day")} pending or not available`;
     },
   );
 }
@@ -75,7 +75,7 @@ async function fetchMissing(days: Day[]): Promise<void> {
 async function refreshToday(): Promise<void> {
   await act("POST", "/admin/usage/refresh-today", undefined, () => {
     forgetDays();
-    return "Today's figures were fetched";
+    return "Fetched today's usage";
   });
 }
 
@@ -87,7 +87,7 @@ export function UsageButtons({ days }: { days: Day[] }) {
       {old > 0 && (
         <button
           type="button"
-          title="Asks the source for the days that are missing or stale"
+          title="Fetches missing and stale days from the source"
           onClick={() => void fetchMissing(days)}
         >
           Fetch {plural(old, "day")}
@@ -105,7 +105,7 @@ export function UsageButtons({ days }: { days: Day[] }) {
       )}
       <button
         type="button"
-        title="Days that are missing are fetched for it"
+        title="Missing days are fetched first"
         onClick={() => void download(exportPath(days), "usage.csv")}
       >
         Export CSV

@@ -1,4 +1,4 @@
-// What the routes of the campus answer, as far as the views use it.
+// Responses of the routes of the campus: the fields that the views use.
 export interface Tournament {
   id: string;
   code: string;
@@ -74,7 +74,7 @@ export interface Booking {
   created_at: string | null;
 }
 
-/** The states that a tournament can change to; finalizing does the rest. */
+/** The states that a tournament can change to; finalizing sets the others. */
 export const NEXT_STATES: Record<string, string[]> = {
   DRAFT: ["SEEKING_INSTRUCTOR", "ENROLLMENT_OPEN", "CANCELLED"],
   SEEKING_INSTRUCTOR: ["ENROLLMENT_OPEN", "CANCELLED"],

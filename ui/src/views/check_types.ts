@@ -1,4 +1,4 @@
-// What the routes of invariants answer, as far as the views use it.
+// Responses of the routes of invariants: the fields that the views use.
 export interface CheckResult {
   id: string;
   name: string;

@@ -10,7 +10,7 @@ import { CampusUser } from "./CampusUser";
 import { Demo } from "./Demo";
 import { Ingestion } from "./Ingestion";
 import { IngestionEvent } from "./IngestionEvent";
-import { IngestionJob } from "./IngestionJob";
+import { IngestionRun } from "./IngestionRun";
 import { IngestionRace } from "./IngestionRace";
 import { Invariant } from "./Invariant";
 import { Invariants } from "./Invariants";
@@ -70,7 +70,7 @@ export const VIEWS: View[] = [
   { path: "/ingestion", title: "Ingestion", group: "Apps", key: "e", permission: "read", route: "ingest:events_list", component: Ingestion },
   { path: "/ingestion/events/:id", title: "Event", permission: "read", route: "ingest:event_get", component: IngestionEvent },
   { path: "/ingestion/races/:id", title: "Race", permission: "read", route: "ingest:race_get", component: IngestionRace },
-  { path: "/ingestion/jobs/:id", title: "Ingestion", permission: "read", route: "ingest:status", component: IngestionJob },
+  { path: "/ingestion/jobs/:id", title: "Ingestion", permission: "read", route: "ingest:status", component: IngestionRun },
   { path: "/campus", title: "Campus", group: "Apps", key: "c", permission: "read", route: "campus:tournament_list", component: Campus },
   { path: "/campus/tournaments/:id", title: "Tournament", permission: "read", route: "campus:tournament_get", component: CampusTournament },
   { path: "/campus/users/:id", title: "User", permission: "read", route: "campus:user_get", component: CampusUser },

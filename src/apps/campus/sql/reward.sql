@@ -12,11 +12,16 @@ SELECT (SELECT count(*) FROM tournament_matches
        (SELECT count(*) FROM tournament_participations WHERE tenant = $1 AND semester_id = $2);
 
 -- name: rankings_clear
+-- Race-free: under the lock of the tournament, and only while nobody has been paid by these ranks.
+-- Nothing else writes rankings; payments show the fence of the run, so that those of a finalization
+-- that was overtaken are refused.
 -- params:  1 tenant  2 tournament
 DELETE FROM tournament_rankings WHERE tenant = $1 AND semester_id = $2;
 
 -- name: rankings_make
 -- 3 points for a win, 1 for a draw; then goal difference, goals, id of the user.
+-- Race-free: under the lock of the tournament, which every writer of a match, an enrollment or the
+-- state takes.
 -- params:  1 tenant  2 tournament
 INSERT INTO tournament_rankings (tenant, semester_id, user_id, rank, points, wins, matches,
                                  goals_for, goals_against)
@@ -45,6 +50,10 @@ GROUP BY e.tenant, e.semester_id, e.user_id;
 -- name: roster
 -- All players with what their rewards depend on, in one query: the license, and with it the
 -- baselines of the opponents. license and participation are NULL if they do not exist.
+-- Race-free: one snapshot. The tournament is COMPLETED, so its rankings and its players stay. What
+-- may change afterwards is read again where it counts: the player's own license under its lock, and
+-- a payment by the unique key of the participation. The skills of the opponents count as they are
+-- here, and the factor that they give is stored with the participation for all replays.
 -- params:  1 tenant  2 tournament
 -- returns: user_id, rank, wins, matches, goals_for, goals_against, license, football_skills,
 --          participation
@@ -72,6 +81,9 @@ SELECT DISTINCT badge_type FROM tournament_badges
 WHERE tenant = $1 AND user_id = $2 AND badge_type IN ('TOURNAMENT_VETERAN', 'TOURNAMENT_LEGEND');
 
 -- name: unpaid
+-- Race-free: under the lock of the tournament. The rankings stay (rankings_clear), and
+-- participations are only ever added, so 0 remains 0; a payment that is not committed yet counts as
+-- missing.
 -- params:  1 tenant  2 tournament
 -- returns: count
 SELECT count(*) FROM tournament_rankings r

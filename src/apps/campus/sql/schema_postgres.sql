@@ -204,6 +204,7 @@ CREATE TABLE tournament_badges (
     FOREIGN KEY (tenant, user_id) REFERENCES users (tenant, id),
     FOREIGN KEY (tenant, semester_id) REFERENCES semesters (tenant, id)
 );
+-- mutant campus_badge_unguarded: CREATE INDEX uq_user_tournament_badge
 CREATE UNIQUE INDEX uq_user_tournament_badge
     ON tournament_badges (tenant, user_id, semester_id, badge_type);
 

@@ -3,6 +3,10 @@
 -- name: history
 -- The tournaments of a user, in the order of a replay: by time, and by id among equal times, so
 -- that the result does not depend on the order in which they were inserted.
+-- Race-free: a participation with a license is only inserted under the lock of that license, so the
+-- rows of a license stay while its lock is held. For badges, which depend on all rows of the user,
+-- the user's row is locked: a payment locks it before it looks. The invariant that replays reads
+-- one snapshot.
 -- params:  1 tenant  2 user
 -- returns: id, license_id, placement, players, match_modifier, opponent_factor, skill_weights,
 --          achieved_at

@@ -313,7 +313,7 @@ check_address(const char *text, il_error *reterr)
         return st;
     if (!loopback || strncmp(text, "unix:", 5) == 0)
         return il__error_set(reterr, IL_INVAL,
-                             "'%.80s' is not on the loopback interface: use 127.0.0.1:PORT", text);
+                             "'%.80s' is not a loopback address; use 127.0.0.1:PORT", text);
     return IL_OK;
 }
 

@@ -5,7 +5,16 @@
  * file, no state. The formats follow docs/contributing/LIVERC.md; the parsers of src/apps/ingest
  * share nothing with this folder, so that an error in one of them cannot hide in the other.
  *
- * serve.h has the server.
+ *   generate.c    from a URL to a page
+ *   model.c       tracks, events, entries and the list of races (model.h)
+ *   race.c        the laps of a race and the results that follow from them
+ *   page_lists.c  the tracks, the events of a track, the entry list of an event
+ *   page_event.c  the page of an event
+ *   page_race.c   the page of a race
+ *   page_laps.c   its script, which has the laps
+ *   text.c        dates, times and HTML as the pages print them
+ *   truth.c       what the pages say, as JSON, for tests
+ *   serve.c       the server (serve.h)
  */
 #ifndef IL_APPS_INGEST_SITE_SITE_H
 #define IL_APPS_INGEST_SITE_SITE_H

@@ -1,4 +1,11 @@
 -- links.sql: users, and their links with drivers (match_users.c, links.c, users.c).
+--
+-- Links of an event are only written under the lock of the event, so that nothing of it changes
+-- between two statements of one transaction. Other events are read without their locks
+-- (match_evidence); match_drivers_lock makes that safe. Links with drivers and users belong to no
+-- event: each statement on them is one upsert or update, which locks the row, and is right whatever
+-- others do meanwhile. Users are only ever added or changed; a matching uses those that it has read
+-- before it began.
 
 -- ---- matching ----------------------------------------------------------------------------------
 
@@ -24,8 +31,20 @@ SELECT DISTINCT driver_id, transponder FROM event_entries
 WHERE tenant = $1 AND event_id = $2 AND driver_id IS NOT NULL AND transponder IS NOT NULL
 ORDER BY driver_id, transponder;
 
+-- name: match_drivers_lock
+-- Only on PostgreSQL: SQLite has one writer. Two events of the same driver are evidence for each
+-- other: the later one waits here for the commit of the earlier one, and then counts its links.
+-- Without that, neither of two that are matched at once would count the other. In the order in
+-- which drivers are written (driver_write).
+-- params:  1 tenant  2 JSON: ids of drivers
+-- returns: id
+SELECT d.id FROM drivers d
+WHERE d.tenant = $1 AND d.id IN (SELECT json_array_elements_text($2))
+ORDER BY d.source_driver_id COLLATE "C" FOR NO KEY UPDATE;
+
 -- name: match_evidence
--- In how many other events a user had the transponder of a driver of this one.
+-- In how many other events a user had the transponder of a driver of this one. Race-free: the
+-- drivers are locked.
 -- params:  1 tenant  2 event
 -- returns: user, driver, events
 SELECT k.user_id, k.driver_id, count(*) FROM event_driver_links k
@@ -48,6 +67,10 @@ DELETE FROM event_driver_links k WHERE k.tenant = $1 AND k.event_id = $2 AND NOT
     SELECT 1 FROM json_array_elements($3) AS j (value)
     WHERE j.value ->> 0 = k.user_id AND j.value ->> 1 = k.driver_id);
 
+-- part: event_link_insert
+INSERT INTO event_driver_links AS t (tenant, user_id, event_id, driver_id, match_type, score_milli,
+    transponder, created_at_ms)
+
 -- part: event_link_conflict
 ON CONFLICT (tenant, user_id, event_id, driver_id) DO UPDATE
 SET match_type = excluded.match_type, score_milli = excluded.score_milli,
@@ -57,23 +80,21 @@ WHERE (t.match_type, t.score_milli, t.transponder)
 
 -- name: event_link_write_sqlite
 -- params:  1 tenant  2 event  3 now  4 user  5 driver  6 match_type  7 score_milli  8 transponder
-INSERT INTO event_driver_links AS t (tenant, user_id, event_id, driver_id, match_type, score_milli,
-    transponder, created_at_ms)
+@event_link_insert@
 VALUES ($1, $4, $2, $5, $6, $7, $8, $3)
 @event_link_conflict@;
 
 -- name: event_link_write_postgres
 -- params:  1 tenant  2 event  3 now  4 JSON
-INSERT INTO event_driver_links AS t (tenant, user_id, event_id, driver_id, match_type, score_milli,
-    transponder, created_at_ms)
+@event_link_insert@
 SELECT $1, r.user_id, $2, r.driver_id, r.match_type, r.score_milli, r.transponder, $3::bigint
 FROM json_to_recordset($4) AS r (user_id text, driver_id text, match_type text,
     score_milli integer, transponder text)
 @event_link_conflict@;
 
--- name: link_count
--- params:  1 tenant
-SELECT count(*) FROM user_driver_links WHERE tenant = $1;
+-- part: link_insert
+INSERT INTO user_driver_links AS t (tenant, id, driver_id, user_id, state, rival_id, score_milli,
+    created_at_ms, updated_at_ms)
 
 -- part: link_conflict
 -- Only a suggestion can be changed: confirmed and rejected links stay, and a conflict is for an
@@ -91,20 +112,21 @@ WHERE t.state = 'suggested' AND (t.user_id <> excluded.user_id OR t.state <> exc
 
 -- name: link_write_sqlite
 -- params:  1 tenant  2 now  3 id  4 driver  5 user  6 state  7 rival  8 score_milli
-INSERT INTO user_driver_links AS t (tenant, id, driver_id, user_id, state, rival_id, score_milli,
-    created_at_ms, updated_at_ms)
+-- returns: of each row that was inserted or updated, 1 if it is new
+@link_insert@
 VALUES ($1, $3, $4, $5, $6, $7, $8, $2, $2)
-@link_conflict@;
+@link_conflict@
+RETURNING id = $3;
 
 -- name: link_write_postgres
 -- params:  1 tenant  2 now  3 JSON
-INSERT INTO user_driver_links AS t (tenant, id, driver_id, user_id, state, rival_id, score_milli,
-    created_at_ms, updated_at_ms)
+@link_insert@
 SELECT $1, r.id, r.driver_id, r.user_id, r.state, r.rival_id, r.score_milli, $2::bigint, $2::bigint
 FROM json_to_recordset($3) AS r (id text, driver_id text, user_id text, state text, rival_id text,
     score_milli integer)
 ORDER BY r.driver_id COLLATE "C"
-@link_conflict@;
+@link_conflict@
+RETURNING (t.xmax = 0)::integer;
 
 -- ---- links -------------------------------------------------------------------------------------
 
@@ -142,9 +164,9 @@ WHERE tenant = $1 AND id = $2;
 -- params:  1 tenant  2 email
 SELECT count(*) FROM users WHERE tenant = $1 AND email = $2;
 
--- name: user_count
--- params:  1 tenant
-SELECT count(*) FROM users WHERE tenant = $1;
+-- part: user_insert
+INSERT INTO users AS t (tenant, id, email, name, match_name, transponder, created_at_ms,
+    updated_at_ms)
 
 -- part: user_conflict
 ON CONFLICT (tenant, email) DO UPDATE
@@ -155,16 +177,17 @@ WHERE (t.name, t.match_name, t.transponder)
 
 -- name: user_write_sqlite
 -- params:  1 tenant  2 now  3 id  4 email  5 name  6 match_name  7 transponder
-INSERT INTO users AS t (tenant, id, email, name, match_name, transponder, created_at_ms,
-    updated_at_ms)
+-- returns: as link_write
+@user_insert@
 VALUES ($1, $3, $4, $5, $6, $7, $2, $2)
-@user_conflict@;
+@user_conflict@
+RETURNING id = $3;
 
 -- name: user_write_postgres
 -- params:  1 tenant  2 now  3 JSON
-INSERT INTO users AS t (tenant, id, email, name, match_name, transponder, created_at_ms,
-    updated_at_ms)
+@user_insert@
 SELECT $1, r.id, r.email, r.name, r.match_name, r.transponder, $2::bigint, $2::bigint
 FROM json_to_recordset($3) AS r (id text, email text, name text, match_name text, transponder text)
 ORDER BY r.email COLLATE "C"
-@user_conflict@;
+@user_conflict@
+RETURNING (t.xmax = 0)::integer;

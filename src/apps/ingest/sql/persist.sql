@@ -2,9 +2,14 @@
 --
 -- Writers of one event take turns: each transaction first locks the row of the event
 -- (il_guard_lock()), so that nothing below that belongs to an event changes between two statements
--- of one transaction. Tracks, drivers and validators belong to no event; each statement on them is
--- an upsert that is right whatever others do meanwhile. Rows of such a statement are written in the
--- order of their keys, so that two transactions cannot wait for each other.
+-- of one transaction. Tracks, drivers, validators and the events of a list are written without that
+-- lock: each by one upsert, which is right whatever others do meanwhile, and which itself returns
+-- for each row whether it is new, since a count of rows before and after would include theirs. Rows
+-- of such a statement are written in the order of their keys, so that two transactions cannot wait
+-- for each other.
+--
+-- An upsert of PostgreSQL has inserted a row whose xmax is 0: to update one it locks it first. Ids
+-- are new for each row that is to be written, so SQLite has inserted one that has the new id.
 
 -- ---- the event ---------------------------------------------------------------------------------
 
@@ -50,6 +55,10 @@ LIMIT 1;
 
 -- ---- the entry list ----------------------------------------------------------------------------
 
+-- part: entry_insert
+INSERT INTO event_entries AS t (tenant, event_id, class_name, upper_name, car_number, name,
+    match_name, transponder, created_at_ms, updated_at_ms)
+
 -- part: entry_conflict
 ON CONFLICT (tenant, event_id, class_name, upper_name, car_number) DO UPDATE
 SET name = excluded.name, match_name = excluded.match_name, transponder = excluded.transponder,
@@ -60,15 +69,13 @@ WHERE (t.name, t.match_name, t.transponder)
 -- name: entry_write_sqlite
 -- params:  1 tenant  2 event  3 now  4 class_name  5 upper_name  6 car_number  7 name
 --          8 match_name  9 transponder
-INSERT INTO event_entries AS t (tenant, event_id, class_name, upper_name, car_number, name,
-    match_name, transponder, created_at_ms, updated_at_ms)
+@entry_insert@
 VALUES ($1, $2, $4, $5, $6, $7, $8, $9, $3, $3)
 @entry_conflict@;
 
 -- name: entry_write_postgres
 -- params:  1 tenant  2 event  3 now  4 JSON
-INSERT INTO event_entries AS t (tenant, event_id, class_name, upper_name, car_number, name,
-    match_name, transponder, created_at_ms, updated_at_ms)
+@entry_insert@
 SELECT $1, $2, r.class_name, r.upper_name, r.car_number, r.name, r.match_name, r.transponder,
     $3::bigint, $3::bigint
 FROM json_to_recordset($4) AS r (class_name text, upper_name text, car_number text, name text,
@@ -190,6 +197,10 @@ AND source_driver_id IN (SELECT value FROM json_each($3));
 SELECT source_driver_id, id, name FROM drivers WHERE tenant = $1 AND source = $2
 AND source_driver_id IN (SELECT json_array_elements_text($3));
 
+-- part: driver_insert
+INSERT INTO drivers AS t (tenant, source, source_driver_id, id, name, match_name, created_at_ms,
+    updated_at_ms)
+
 -- part: driver_conflict
 ON CONFLICT (tenant, source, source_driver_id) DO UPDATE
 SET name = excluded.name, match_name = excluded.match_name, updated_at_ms = excluded.updated_at_ms
@@ -199,21 +210,26 @@ WHERE (t.name, t.match_name) IS DISTINCT FROM (excluded.name, excluded.match_nam
 -- Of two events that write the same driver at once the later one waits, and finds the row: its id
 -- is read afterwards.
 -- params:  1 tenant  2 source  3 now  4 source_driver_id  5 id  6 name  7 match_name
-INSERT INTO drivers AS t (tenant, source, source_driver_id, id, name, match_name, created_at_ms,
-    updated_at_ms)
+-- returns: of each row that was inserted or updated, 1 if it is new
+@driver_insert@
 VALUES ($1, $2, $4, $5, $6, $7, $3, $3)
-@driver_conflict@;
+@driver_conflict@
+RETURNING id = $5;
 
 -- name: driver_write_postgres
 -- params:  1 tenant  2 source  3 now  4 JSON
-INSERT INTO drivers AS t (tenant, source, source_driver_id, id, name, match_name, created_at_ms,
-    updated_at_ms)
+@driver_insert@
 SELECT $1, $2, r.source_driver_id, r.id, r.name, r.match_name, $3::bigint, $3::bigint
 FROM json_to_recordset($4) AS r (source_driver_id text, id text, name text, match_name text)
 ORDER BY r.source_driver_id COLLATE "C"
-@driver_conflict@;
+@driver_conflict@
+RETURNING (t.xmax = 0)::integer;
 
 -- ---- drivers of a race -------------------------------------------------------------------------
+
+-- part: race_driver_insert
+INSERT INTO race_drivers AS t (tenant, race_id, source_driver_id, id, driver_id, name, match_name,
+    car_number)
 
 -- part: race_driver_conflict
 ON CONFLICT (tenant, race_id, source_driver_id) DO UPDATE
@@ -225,15 +241,13 @@ WHERE (t.driver_id, t.name, t.match_name, t.car_number)
 -- name: race_driver_write_sqlite
 -- params:  1 tenant  2 race  3 source_driver_id  4 id  5 driver  6 name  7 match_name
 --          8 car_number
-INSERT INTO race_drivers AS t (tenant, race_id, source_driver_id, id, driver_id, name, match_name,
-    car_number)
+@race_driver_insert@
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 @race_driver_conflict@;
 
 -- name: race_driver_write_postgres
 -- params:  1 tenant  2 race  3 JSON
-INSERT INTO race_drivers AS t (tenant, race_id, source_driver_id, id, driver_id, name, match_name,
-    car_number)
+@race_driver_insert@
 SELECT $1, $2, r.source_driver_id, r.id, r.driver_id, r.name, r.match_name, r.car_number
 FROM json_to_recordset($3) AS r (source_driver_id text, id text, driver_id text, name text,
     match_name text, car_number text)
@@ -280,6 +294,10 @@ FROM json_to_recordset($3) AS r (id text, race_driver_id text, position integer,
 
 -- ---- laps --------------------------------------------------------------------------------------
 
+-- part: lap_insert
+INSERT INTO laps AS t (tenant, race_result_id, lap_number, position, time_raw, time_ms, pace,
+    elapsed_ms, segments)
+
 -- part: lap_conflict
 ON CONFLICT (tenant, race_result_id, lap_number) DO UPDATE
 SET position = excluded.position, time_raw = excluded.time_raw, time_ms = excluded.time_ms,
@@ -291,15 +309,13 @@ WHERE (t.position, t.time_raw, t.time_ms, t.pace, t.elapsed_ms, t.segments)
 -- name: lap_write_sqlite
 -- params:  1 tenant  2 result  3 lap_number  4 position  5 time_raw  6 time_ms  7 pace
 --          8 elapsed_ms  9 segments
-INSERT INTO laps AS t (tenant, race_result_id, lap_number, position, time_raw, time_ms, pace,
-    elapsed_ms, segments)
+@lap_insert@
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 @lap_conflict@;
 
 -- name: lap_write_postgres
 -- params:  1 tenant  2 JSON
-INSERT INTO laps AS t (tenant, race_result_id, lap_number, position, time_raw, time_ms, pace,
-    elapsed_ms, segments)
+@lap_insert@
 SELECT $1, race_result_id, lap_number, position, time_raw, time_ms, pace, elapsed_ms, segments
 FROM json_to_recordset($2) AS r (race_result_id text, lap_number integer, position integer,
     time_raw text, time_ms bigint, pace text, elapsed_ms bigint, segments jsonb)
@@ -342,19 +358,17 @@ DELETE FROM race_drivers WHERE tenant = $1 AND race_id = $2
 
 -- ---- lists -------------------------------------------------------------------------------------
 
--- name: track_count
--- params:  1 tenant  2 source
-SELECT count(*) FROM tracks WHERE tenant = $1 AND source = $2;
-
 -- part: track_conflict
 ON CONFLICT (tenant, source, slug) DO UPDATE
 SET name = excluded.name, updated_at_ms = excluded.updated_at_ms WHERE t.name <> excluded.name
 
 -- name: track_write_sqlite
 -- params:  1 tenant  2 source  3 now  4 slug  5 id  6 name
+-- returns: as driver_write
 INSERT INTO tracks AS t (tenant, source, slug, id, name, created_at_ms, updated_at_ms)
 VALUES ($1, $2, $4, $5, $6, $3, $3)
-@track_conflict@;
+@track_conflict@
+RETURNING id = $5;
 
 -- name: track_write_postgres
 -- params:  1 tenant  2 source  3 now  4 JSON
@@ -362,11 +376,12 @@ INSERT INTO tracks AS t (tenant, source, slug, id, name, created_at_ms, updated_
 SELECT $1, $2, r.slug, r.id, r.name, $3::bigint, $3::bigint
 FROM json_to_recordset($4) AS r (slug text, id text, name text)
 ORDER BY r.slug COLLATE "C"
-@track_conflict@;
+@track_conflict@
+RETURNING (t.xmax = 0)::integer;
 
--- name: event_count
--- params:  1 tenant  2 track
-SELECT count(*) FROM events WHERE tenant = $1 AND track_id = $2;
+-- part: event_insert
+INSERT INTO events AS t (tenant, source, source_event_id, id, track_id, name, club, meet, first_day,
+    last_day, n_entries, n_drivers, search_text, ingest_depth, digest, created_at_ms, updated_at_ms)
 
 -- part: event_conflict
 -- An event whose own page was ingested keeps what that said.
@@ -381,21 +396,22 @@ WHERE t.ingest_depth = 'none' AND t.track_id = excluded.track_id
 -- name: event_list_write_sqlite
 -- params:  1 tenant  2 source  3 now  4 track  5 source_event_id  6 id  7 name  8 first_day
 --          9 n_entries  10 n_drivers  11 search_text
-INSERT INTO events AS t (tenant, source, source_event_id, id, track_id, name, club, meet, first_day,
-    last_day, n_entries, n_drivers, search_text, ingest_depth, digest, created_at_ms, updated_at_ms)
+-- returns: as driver_write
+@event_insert@
 VALUES ($1, $2, $5, $6, $4, $7, '', '', $8, $8, $9, $10, $11, 'none', '', $3, $3)
-@event_conflict@;
+@event_conflict@
+RETURNING id = $6;
 
 -- name: event_list_write_postgres
 -- params:  1 tenant  2 source  3 now  4 track  5 JSON
-INSERT INTO events AS t (tenant, source, source_event_id, id, track_id, name, club, meet, first_day,
-    last_day, n_entries, n_drivers, search_text, ingest_depth, digest, created_at_ms, updated_at_ms)
+@event_insert@
 SELECT $1, $2, r.source_event_id, r.id, $4, r.name, '', '', r.first_day, r.first_day, r.n_entries,
     r.n_drivers, r.search_text, 'none', '', $3::bigint, $3::bigint
 FROM json_to_recordset($5) AS r (source_event_id text, id text, name text, first_day text,
     n_entries integer, n_drivers integer, search_text text)
 ORDER BY r.source_event_id COLLATE "C"
-@event_conflict@;
+@event_conflict@
+RETURNING (t.xmax = 0)::integer;
 
 -- ---- validators --------------------------------------------------------------------------------
 
@@ -423,9 +439,9 @@ WHERE e.tenant = $1 AND e.id = $2;
 
 -- name: known_races
 -- params:  1 tenant  2 event
--- returns: source_race_id, id, digest, completed_at, number of results, of laps
+-- returns: source_race_id, number of results, of laps
 -- Laps are counted per result: SQLite would read a join from the laps of the whole tenant.
-SELECT r.source_race_id, r.id, r.digest, r.completed_at,
+SELECT r.source_race_id,
     (SELECT count(*) FROM race_results rr WHERE rr.tenant = r.tenant AND rr.race_id = r.id),
     (SELECT CAST(coalesce(sum((SELECT count(*) FROM laps l WHERE l.tenant = rr.tenant
                                AND l.race_result_id = rr.id)), 0) AS BIGINT)
@@ -435,8 +451,8 @@ FROM races r WHERE r.tenant = $1 AND r.event_id = $2 ORDER BY r.source_race_id;
 -- name: known_track_events
 -- Newest first.
 -- params:  1 tenant  2 source  3 slug  4 first_day  5 limit
--- returns: id, source_event_id, slug, name, first_day, ingest_depth
-SELECT e.id, e.source_event_id, t.slug, e.name, e.first_day, e.ingest_depth
+-- returns: id, source_event_id, slug, name, first_day
+SELECT e.id, e.source_event_id, t.slug, e.name, e.first_day
 FROM tracks t JOIN events e ON e.tenant = t.tenant AND e.track_id = t.id
 WHERE t.tenant = $1 AND t.source = $2 AND t.slug = $3 AND e.first_day >= $4
 ORDER BY e.first_day DESC, e.id DESC LIMIT $5;

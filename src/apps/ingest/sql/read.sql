@@ -1,4 +1,4 @@
--- read.sql: what readers see (reads.c). A read is one transaction with one snapshot, so a race is
+-- read.sql: what readers see (query.c). A read is one transaction with one snapshot, so a race is
 -- seen whole: as it was before an ingestion wrote it, or as it is afterwards.
 
 -- part: event_columns
@@ -17,50 +17,47 @@ e.tenant = $1 AND ($2 = '' OR e.ingest_depth = $2) AND ($3 = '' OR t.slug = $3)
 -- part: event_after
 FROM events c WHERE c.tenant = $1 AND c.id = $4
 
--- part: found_sqlite
-AND ($6 = '' OR instr(e.search_text, $6) > 0)
--- part: found_postgres
-AND ($6 = '' OR strpos(e.search_text, $6) > 0)
+-- part: events_sqlite
+SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@
+  AND ($6 = '' OR instr(e.search_text, $6) > 0)
+-- part: events_postgres
+SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@
+  AND ($6 = '' OR strpos(e.search_text, $6) > 0)
 
--- name: events_by_date_sqlite
 -- Newest first.
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_sqlite@
+-- part: by_date
   AND ($4 = '' OR (e.first_day, e.id) < (SELECT c.first_day, c.id @event_after@))
-ORDER BY e.first_day DESC, e.id DESC LIMIT $5;
+ORDER BY e.first_day DESC, e.id DESC LIMIT $5
+-- name: events_by_date_sqlite
+@events_sqlite@ @by_date@;
 -- name: events_by_date_postgres
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_postgres@
-  AND ($4 = '' OR (e.first_day, e.id) < (SELECT c.first_day, c.id @event_after@))
-ORDER BY e.first_day DESC, e.id DESC LIMIT $5;
+@events_postgres@ @by_date@;
 
+-- part: by_oldest
+  AND ($4 = '' OR (e.first_day, e.id) > (SELECT c.first_day, c.id @event_after@))
+ORDER BY e.first_day, e.id LIMIT $5
 -- name: events_by_oldest_sqlite
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_sqlite@
-  AND ($4 = '' OR (e.first_day, e.id) > (SELECT c.first_day, c.id @event_after@))
-ORDER BY e.first_day, e.id LIMIT $5;
+@events_sqlite@ @by_oldest@;
 -- name: events_by_oldest_postgres
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_postgres@
-  AND ($4 = '' OR (e.first_day, e.id) > (SELECT c.first_day, c.id @event_after@))
-ORDER BY e.first_day, e.id LIMIT $5;
+@events_postgres@ @by_oldest@;
 
+-- part: by_name
+  AND ($4 = '' OR (e.name, e.id) > (SELECT c.name, c.id @event_after@))
+ORDER BY e.name, e.id LIMIT $5
 -- name: events_by_name_sqlite
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_sqlite@
-  AND ($4 = '' OR (e.name, e.id) > (SELECT c.name, c.id @event_after@))
-ORDER BY e.name, e.id LIMIT $5;
+@events_sqlite@ @by_name@;
 -- name: events_by_name_postgres
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_postgres@
-  AND ($4 = '' OR (e.name, e.id) > (SELECT c.name, c.id @event_after@))
-ORDER BY e.name, e.id LIMIT $5;
+@events_postgres@ @by_name@;
 
--- name: events_by_ingested_sqlite
 -- The one that was ingested last first; those that never were, last.
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_sqlite@
+-- part: by_ingested
   AND ($4 = '' OR (coalesce(e.last_ingested_at_ms, 0), e.id)
                 < (SELECT coalesce(c.last_ingested_at_ms, 0), c.id @event_after@))
-ORDER BY coalesce(e.last_ingested_at_ms, 0) DESC, e.id DESC LIMIT $5;
+ORDER BY coalesce(e.last_ingested_at_ms, 0) DESC, e.id DESC LIMIT $5
+-- name: events_by_ingested_sqlite
+@events_sqlite@ @by_ingested@;
 -- name: events_by_ingested_postgres
-SELECT @event_columns@ FROM @event_tables@ WHERE @event_where@ @found_postgres@
-  AND ($4 = '' OR (coalesce(e.last_ingested_at_ms, 0), e.id)
-                < (SELECT coalesce(c.last_ingested_at_ms, 0), c.id @event_after@))
-ORDER BY coalesce(e.last_ingested_at_ms, 0) DESC, e.id DESC LIMIT $5;
+@events_postgres@ @by_ingested@;
 
 -- name: event_get
 -- params:  1 tenant  2 id

@@ -27,8 +27,8 @@ SELECT * FROM @table WHERE @column IS NULL LIMIT 5;
 @column < $1 OR @column > $2
 
 -- part: number_outside_postgres
--- The same for numbers, whatever the column's type: a limit of 0.5 is none for an integer
--- otherwise.
+-- The same for numbers, whatever the type of the column: without the cast, an integer column would
+-- refuse a limit of 0.5.
 @column::numeric < $1::numeric OR @column::numeric > $2::numeric
 
 -- part: number_outside_sqlite

@@ -282,7 +282,7 @@ BEGIN
             RETURN QUERY SELECT k - 1, q.out::text, q.data, q.data2
                          FROM v_x_due(o, d, now, wall) AS q;
         ELSE
-            RAISE EXCEPTION 'there is no verb "%"', op USING ERRCODE = 'feature_not_supported';
+            RAISE EXCEPTION 'unknown verb "%"', op USING ERRCODE = 'feature_not_supported';
         END CASE;
     END LOOP;
 END

@@ -63,7 +63,7 @@ DECLARE
     done boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED'
+        RAISE EXCEPTION 'Interlock requires a READ COMMITTED transaction'
             USING ERRCODE = 'invalid_transaction_state';
     END IF;
     done := mutexes_take(ms) IS NULL;

@@ -11,10 +11,6 @@
 -- Rows are found by tenant and key. "+ 0" keeps the planner from using the indexes of the sweeps: a
 -- plan made while a table was empty might choose one of them, and scan all of it once the table has
 -- grown.
---
--- Statuses: 0 OK, 5 STALE, 8 MISMATCH, 22 HIT, 23 STALE_HIT, 24 LEAD, 25 WAIT, 26 NOT_FOUND. Flags
--- of a request: 256 CACHE_NEGATIVE, 512 DROP_STALE; of a reply: 1 RENEWED, 4 MORE, 256 NEGATIVE,
--- 512 EARLY.
 
 CREATE OR REPLACE FUNCTION mutexes_cache(o jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE AS $$
@@ -32,7 +28,7 @@ CREATE OR REPLACE FUNCTION cache_is_early(o jsonb, left_ms bigint, build_ms bigi
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN o ? 'early'
-           AND left_ms <= (least(build_ms, 31622400000 /* a year */) * (o->>'early')::bigint) >> 16;
+           AND left_ms <= (least(build_ms, @DELAY_MS_MAX@) * (o->>'early')::bigint) >> 16;
 END
 $$;
 

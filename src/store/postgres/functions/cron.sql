@@ -36,8 +36,8 @@ BEGIN
     q := queue_get(t, o ->> 'key');
     INSERT INTO cron AS i (tenant, name, queue, schedule, missed, priority, max_attempts, n_ticks,
                            next_ms, last_ms, payload)
-    VALUES (t, o ->> 'name', q.name, o ->> 'schedule', coalesce((o ->> 'missed')::int, 0),
-            coalesce((o ->> 'priority')::int, 0),
+    VALUES (t, o ->> 'name', q.name, o ->> 'schedule',
+            coalesce((o ->> 'missed')::int, @MISSED_SKIP@), coalesce((o ->> 'priority')::int, 0),
             coalesce((o ->> 'max_attempts')::int, 0), 0,
             CASE WHEN same THEN c.next_ms ELSE (o ->> 'next_ms')::bigint END, 0, coalesce(d, ''))
         ON CONFLICT (tenant, name) DO UPDATE

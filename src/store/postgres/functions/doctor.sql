@@ -56,11 +56,11 @@ BEGIN
     SELECT * INTO found_ FROM guard_find(o ->> 'table');
     IF found_.n = 0 THEN
         RETURN jsonb_build_object('status', @STATUS_NOT_FOUND@,
-                                  'detail', format('there is no table %s', o ->> 'table'));
+                                  'detail', format('no such table: %s', o ->> 'table'));
     ELSIF found_.n > 1 THEN
         RETURN jsonb_build_object('status', @STATUS_INVAL@,
-                                  'detail', format('several schemas have a table %s: '
-                                                   'say SCHEMA.TABLE', o ->> 'table'));
+                                  'detail', format('table name %s is ambiguous; use SCHEMA.TABLE',
+                                                   o ->> 'table'));
     END IF;
     RETURN jsonb_build_object('status', @STATUS_OK@, 'table', found_.relation::regclass::text,
         'columns', (SELECT jsonb_agg(attname ORDER BY attnum) FROM pg_attribute

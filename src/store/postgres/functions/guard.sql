@@ -76,10 +76,10 @@ CREATE OR REPLACE FUNCTION guard_refuse(id oid, relation oid, k text, why text, 
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM guard_count(id);
-    RAISE EXCEPTION 'a write to % needs the current fence of %', relation::regclass,
+    RAISE EXCEPTION 'write to % refused: it needs the current fence of %', relation::regclass,
         coalesce(quote_literal(k), 'its key')
         USING ERRCODE = code, DETAIL = why,
-            HINT = 'call check_fence(key, fence) in the same transaction, before the write';
+            HINT = 'Call check_fence(key, fence) in the same transaction before the write.';
 END $$;
 
 CREATE OR REPLACE FUNCTION guard_row(id oid, relation oid, args text[], r jsonb) RETURNS void
@@ -89,12 +89,13 @@ DECLARE
     f bigint := shown_fence(args[1], k);
 BEGIN
     IF k IS NULL THEN
-        PERFORM guard_refuse(id, relation, k, 'a column that the key is made of is NULL', 'IL002');
+        PERFORM guard_refuse(id, relation, k, 'A key column is NULL.', 'IL002');
     ELSIF f IS NULL THEN
-        PERFORM guard_refuse(id, relation, k, 'this transaction has shown no fence of it', 'IL002');
+        PERFORM guard_refuse(id, relation, k,
+                             'This transaction has not called check_fence() for the key.', 'IL002');
     ELSIF NOT fence_is_current(args[1], k, f) THEN
         -- Anyone can write the setting; and a lease may have expired since it was shown.
-        PERFORM guard_refuse(id, relation, k, format('the fence %s is not the current one', f),
+        PERFORM guard_refuse(id, relation, k, format('Fence %s is not the current one.', f),
                              'IL001');
     END IF;
 END $$;
@@ -131,7 +132,7 @@ DECLARE
 BEGIN
     SELECT * INTO l FROM lease x WHERE x.tenant = t AND x.key = k AND x.fence = f FOR KEY SHARE;
     IF NOT FOUND AND fence_may_be_new(f) THEN
-        RAISE EXCEPTION 'the fence % of key % is newer than what this transaction sees', f,
+        RAISE EXCEPTION 'fence % of key % is newer than the transaction''s snapshot', f,
             quote_literal(k)
             USING ERRCODE = 'serialization_failure', HINT = 'Try the transaction again.';
     ELSIF strpos(chr(30) || held, chr(30) || entry) > 0 THEN
@@ -185,11 +186,12 @@ DECLARE
     args text[] := TG_ARGV[1 : TG_NARGS - 1];
 BEGIN
     IF coalesce(current_schema(), 'pg_catalog') ^@ 'pg_' THEN -- ours is left out of the path
-        RAISE EXCEPTION 'a write to % needs the current fence of its key', TG_RELID::regclass
+        RAISE EXCEPTION 'write to % refused: it needs the current fence of its key',
+            TG_RELID::regclass
             USING ERRCODE = 'IL002',
                 DETAIL = format('The role %I may not use the schema %s of Interlock.', current_user,
                                 split_part(current_setting('search_path'), ',', 1)),
-                  HINT = 'It needs USAGE on that schema, and what check_fence() needs: '
+                  HINT = 'Grant it USAGE on that schema and what check_fence() needs; '
                          'see man interlock-guard.';
     END IF;
     IF TG_OP <> 'INSERT' THEN
@@ -212,16 +214,18 @@ DECLARE
     id oid := TG_ARGV[0]::oid;
 BEGIN
     IF coalesce(current_schema(), 'pg_catalog') ^@ 'pg_' THEN -- ours is left out of the path
-        RAISE EXCEPTION 'a write to % needs the current fence of its key', TG_RELID::regclass
+        RAISE EXCEPTION 'write to % refused: it needs the current fence of its key',
+            TG_RELID::regclass
             USING ERRCODE = 'IL002',
                 DETAIL = format('The role %I may not use the schema %s of Interlock.', current_user,
                                 split_part(current_setting('search_path'), ',', 1)),
-                  HINT = 'It needs USAGE on that schema, and what check_fence() needs: '
+                  HINT = 'Grant it USAGE on that schema and what check_fence() needs; '
                          'see man interlock-guard.';
     ELSIF TG_OP = 'TRUNCATE' THEN
-        PERFORM guard_refuse(id, TG_RELID, NULL, 'TRUNCATE writes the rows of all keys', 'IL002');
+        PERFORM guard_refuse(id, TG_RELID, NULL, 'TRUNCATE would write the rows of all keys.',
+                             'IL002');
     ELSIF EXISTS (SELECT FROM pg_inherits WHERE inhparent = TG_RELID) THEN
-        PERFORM guard_refuse(id, TG_RELID, NULL, 'tables that have no guard inherit from it',
+        PERFORM guard_refuse(id, TG_RELID, NULL, 'Tables without a guard inherit from this one.',
                              'IL002');
     END IF;
     RETURN NULL;
@@ -276,15 +280,15 @@ BEGIN
     relation := found_[1];
     status   := CASE WHEN n = 1 THEN @STATUS_OK@ ELSE @STATUS_INVAL@ END;
     IF n > 1 THEN
-        why := format('there are several tables %s: write %s', name,
+        why := format('table name %s is ambiguous; use %s', name,
                       array_to_string(found_[1:5]::regclass[], ' or '));
     ELSIF n = 0 AND parts IS NULL THEN
-        why := format('%s is no name of a table: write TABLE or SCHEMA.TABLE', name);
+        why := format('invalid table name %s; use TABLE or SCHEMA.TABLE', name);
     ELSIF n = 0 AND ours IS NOT NULL THEN
-        why := format('%s is a table of Interlock itself', name);
+        why := format('%s is a table of Interlock and cannot be guarded', name);
     ELSIF n = 0 THEN
         status := @STATUS_NOT_FOUND@;
-        why    := format('there is no table %s', name);
+        why    := format('no such table: %s', name);
     END IF;
 END $$;
 
@@ -382,7 +386,7 @@ DECLARE
     missing text;
 BEGIN
     IF pieces IS NULL OR cardinality(pieces) < 3 THEN
-        RETURN 'the key must name a column in brackets: event:{event_id}';
+        RETURN 'the key must name a column in braces, such as event:{event_id}';
     END IF;
     SELECT pieces[i] INTO missing FROM generate_series(2, cardinality(pieces), 2) AS i
      WHERE NOT EXISTS (SELECT FROM pg_attribute
@@ -392,15 +396,15 @@ BEGIN
         RETURN format('%s has no column %s', rel::regclass, missing);
     ELSIF EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
                   WHERE c.oid = rel AND c.relkind = 'r') THEN
-        RETURN format('other tables inherit from %s, and a write to it writes their rows: '
-                      'guard those, not it', rel::regclass);
+        RETURN format('%s has child tables, whose rows its writes change; guard the '
+                      'children instead', rel::regclass);
     END IF;
     RETURN guard_above(rel);
 END $$;
 
 -- A partition has the guard of its table, and no other: what is wrong if it has one, or NULL.
 CREATE OR REPLACE FUNCTION guard_above(rel oid) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT format('%s is a partition of %s, whose guard is its own, too', rel::regclass,
+    SELECT format('%s is a partition of %s and is covered by its guard', rel::regclass,
                   g.relation::regclass)
       FROM guards_there() g WHERE g.relation <> rel
            AND g.relation IN (SELECT relid FROM pg_partition_ancestors(rel)) LIMIT 1

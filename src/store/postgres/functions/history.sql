@@ -1,5 +1,5 @@
--- history: what happened to keys. The rules are in src/core/history.h; history_push() is a port of
--- il__history_add().
+-- history: the recorded expiries, breaks and refusals of keys. The rules are in src/core/history.h;
+-- history_push() is a port of il__history_add().
 --
 -- Why it is race-free: a transaction that records an event holds the key's mutex, as for its
 -- leases, so the row that it read is the one that it replaces. Only deletes of old rows run without

@@ -4,7 +4,7 @@
 --
 -- Why it is race-free: like everything in lock.sql, it works under the mutexes of all its keys,
 -- which it takes first, in the global order, as apply() does; each statement after that has its own
--- snapshot. No request of a call reads what another one changes (locks.c ensures it), so their
+-- snapshot. No request of a call reads what another one changes (lock_many.c ensures it), so their
 -- order does not matter.
 --
 -- Rows are changed by their ctid, found by looking up the keys one by one. That leaves no choice to
@@ -12,10 +12,10 @@
 -- has moved a row meanwhile (look_ms), the row is found or the request is left; nothing else
 -- changes it.
 
--- Parameters: arrays of equal length. Kinds: 1 acquire, 2 renew, 3 release. ttls: 0 in a renewal:
--- as granted. granted, fences: which requests were granted, counted from 1, and their fences.
--- renewed, ttls_now: which were renewed, and for how long. ended: which were released. (Not their
--- fences: a request may carry the fence of another lease.)
+-- Parameters: arrays of equal length. kinds: OP_ACQUIRE, OP_RENEW or OP_RELEASE. ttls: 0 in a
+-- renewal: as granted. granted, fences: which requests were granted, counted from 1, and their
+-- fences. renewed, ttls_now: which were renewed, and for how long. ended: which were released. (Not
+-- their fences: a request may carry the fence of another lease.)
 CREATE OR REPLACE FUNCTION lock_many(kinds int[], ts text[], ks text[], hs text[], fs bigint[],
                                      ttls bigint[], settles bigint[], metas text[],
                                      places text[], test_now bigint,
@@ -47,7 +47,7 @@ BEGIN
         now := clock_ms();
     END IF;
 
-    IF 3 = ANY (kinds) THEN -- see v_release()
+    IF @OP_RELEASE@ = ANY (kinds) THEN -- see v_release()
         WITH e AS (
             UPDATE lease x SET state = @LEASE_ON_RELEASE@, ended_ms = now
               FROM (SELECT l.ctid AS place, u.i
@@ -127,7 +127,7 @@ BEGIN
                                permits, mode, state, holder, root, live, meta, place, reason)
             SELECT c.t, c.k, c.fence, 0, c.ttl, c.settle, now, now, now + c.ttl,
                    now + least(c.ttl, 30000), 0, c.head,
-                   0, 0, 3, c.h, c.root, NULL, c.meta, c.place, ''
+                   0, @MODE_EXCLUSIVE@, @LEASE_HELD@, c.h, c.root, NULL, c.meta, c.place, ''
               FROM c)
         SELECT array_agg(c.i), array_agg(c.fence),
                array_agg(c.root) FILTER (WHERE c.n > 15 AND c.fence % 16 = 0)

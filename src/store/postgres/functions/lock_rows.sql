@@ -1,7 +1,6 @@
 -- lock_rows: rows of leases and waiters: reads them, formats them, and makes single changes; no
--- decisions. Those are in lock.sql, which also explains why it is race-free. Modes: 0 exclusive, 1
--- shared, 2 permit. States: 1 a waiter, 2 OFFERED, 3 HELD, 4 CLOSING, 5 RELEASED, 6 EXPIRED, 7
--- BROKEN.
+-- decisions. Those are in lock.sql, which also explains why it is race-free. A `mode` is one of
+-- MODE_*, a state one of LEASE_* (LEASE_WAITING is a waiter's).
 
 -- The unit of work that a holder belongs to: the root column.
 CREATE OR REPLACE FUNCTION unit_of(t text, h text) RETURNS text
@@ -150,16 +149,17 @@ $$;
 
 -- ---- lock order ---------------------------------------------------------------------------------
 
--- What the unit of work holds, at most 64 leases (IL__ORDER_HOLDS_MAX), ordered by key, so that
--- reports do not depend on chance: {} or holds and order_n, to be added to the head. Before a new
--- request is granted, or after it was queued.
+-- What the unit of work holds, at most ORDER_HOLDS_MAX leases, ordered by key, so that reports do
+-- not depend on chance: {} or holds and order_n, to be added to the head. Before a new request is
+-- granted, or after it was queued.
 CREATE OR REPLACE FUNCTION lock_learn(o jsonb, now bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     holds jsonb := (SELECT jsonb_agg(jsonb_build_array(h.key, h.place) ORDER BY h.key, h.fence)
                       FROM (SELECT l.key, l.place, l.fence FROM lease l
                              WHERE l.root = unit_of(o ->> 'tenant', o ->> 'holder')
-                               AND l.state < @LEASE_ENDED@ AND l.expires_ms > now LIMIT 64) AS h);
+                               AND l.state < @LEASE_ENDED@ AND l.expires_ms > now
+                             LIMIT @ORDER_HOLDS_MAX@) AS h);
 BEGIN
     IF holds IS NULL THEN
         RETURN '{}';
@@ -341,7 +341,7 @@ $$;
 -- When a wait is over: a year or more means forever.
 CREATE OR REPLACE FUNCTION wait_deadline(wait_ms bigint, now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN wait_ms < 0 OR wait_ms > 31622400000 THEN 9223372036854775807
+    SELECT CASE WHEN wait_ms < 0 OR wait_ms > @WAIT_MS_MAX@ THEN 9223372036854775807
                 ELSE now + wait_ms END
 $$;
 

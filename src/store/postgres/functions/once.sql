@@ -5,9 +5,6 @@
 -- mutex, may have deleted an expired entry, judged by its own, later clock. So nothing here relies
 -- on a row still existing after it was read. get takes no mutex: it reads a key and its answer in
 -- one statement, so from one snapshot.
---
--- Statuses: 0 OK, 5 STALE, 8 MISMATCH, 20 BUSY, 21 REPLAY, 26 NOT_FOUND. Flags: 1 RENEWED, 4 MORE,
--- 128 TAKEOVER.
 
 CREATE OR REPLACE FUNCTION mutexes_once(o jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE AS $$

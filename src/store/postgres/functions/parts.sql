@@ -5,6 +5,16 @@
 CASE l.lane & 7 WHEN @LANE_CLAIMED@ THEN @JOB_RUNNING@ WHEN @LANE_PARENT@ THEN @JOB_RUNNING@
                 WHEN @LANE_SCHEDULED@ THEN @JOB_SCHEDULED@ ELSE @JOB_READY@ END
 
+-- The flags of a job `j`, as stored.
+-- part: job_flags
+j.cancelled::int * @JOB_FLAG_CANCELLED@ + j.silent::int * @JOB_FLAG_SILENT@
++ j.sealed::int * @JOB_FLAG_SEALED@
+
+-- The columns written when a job ends.
+-- part: done_columns
+seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms, queue, attempt, state, last, flags,
+progress, worker, error, message, result
+
 -- The modes, as bits, that conflict with a request for `mode`: the conflict table of src/core.
 -- part: conflicts_of_mode
 CASE mode WHEN @MODE_EXCLUSIVE@ THEN @CONFLICTS_EXCLUSIVE@

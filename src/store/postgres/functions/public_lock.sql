@@ -11,9 +11,22 @@
 
 CREATE OR REPLACE FUNCTION status_name(status int) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT (ARRAY['OK', 'LOCK_HELD', 'QUEUED', 'LEASE_LOST', 'NOT_HELD', 'FENCE_STALE', 'DEADLOCK',
-                  'LOCK_ORDER_VIOLATION',
-                  'MISMATCH'])[status + 1]
+    SELECT CASE status WHEN @STATUS_OK@ THEN 'OK'
+                       WHEN @STATUS_HELD@ THEN 'LOCK_HELD'
+                       WHEN @STATUS_QUEUED@ THEN 'QUEUED'
+                       WHEN @STATUS_LOST@ THEN 'LEASE_LOST'
+                       WHEN @STATUS_NOT_HELD@ THEN 'NOT_HELD'
+                       WHEN @STATUS_STALE@ THEN 'FENCE_STALE'
+                       WHEN @STATUS_DEADLOCK@ THEN 'DEADLOCK'
+                       WHEN @STATUS_ORDER@ THEN 'LOCK_ORDER_VIOLATION'
+                       WHEN @STATUS_MISMATCH@ THEN 'MISMATCH' END
+$$;
+
+CREATE OR REPLACE FUNCTION mode_name(mode int) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE mode WHEN @MODE_EXCLUSIVE@ THEN 'exclusive'
+                     WHEN @MODE_SHARED@ THEN 'shared'
+                     WHEN @MODE_PERMIT@ THEN 'permit' END
 $$;
 
 CREATE OR REPLACE FUNCTION at_ms(ms bigint) RETURNS timestamptz
@@ -95,7 +108,7 @@ DECLARE
     head jsonb;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED'
+        RAISE EXCEPTION 'Interlock requires a READ COMMITTED transaction'
             USING ERRCODE = 'invalid_transaction_state';
     END IF;
     PERFORM pg_advisory_xact_lock(mutex(4, o ->> 'tenant', o ->> 'key'));
@@ -131,31 +144,34 @@ LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    m    int := array_position(ARRAY['exclusive', 'shared', 'permit'], mode) - 1;
+    m    int := CASE mode WHEN 'exclusive' THEN @MODE_EXCLUSIVE@
+                          WHEN 'shared' THEN @MODE_SHARED@
+                          WHEN 'permit' THEN @MODE_PERMIT@ END;
     wait_ms bigint := -1;
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
-            check_name('holder', holder, 256);
+    PERFORM check_name('tenant', tenant, @TENANT_BYTES_MAX@),
+            check_name('key', key, @KEY_BYTES_MAX@),
+            check_name('holder', holder, @HOLDER_BYTES_MAX@);
     IF m IS NULL THEN
         PERFORM refuse('the mode must be exclusive, shared or permit');
     ELSIF permits IS NULL OR (m = @MODE_PERMIT@) <> (permits > 0)
-          OR permits NOT BETWEEN 0 AND 1000000 THEN
-        PERFORM refuse('permits must be between 1 and 1000000 with mode permit, and 0 otherwise');
-    ELSIF meta IS NULL OR octet_length(meta) > 4096 THEN
-        PERFORM refuse('the meta is longer than 4096 bytes, or NULL');
-    ELSIF place IS NULL OR octet_length(place) > 256 THEN
-        PERFORM refuse('the place is longer than 256 bytes, or NULL');
+          OR permits NOT BETWEEN 0 AND @PERMITS_MAX@ THEN
+        PERFORM refuse('permits must be between 1 and @PERMITS_MAX@ with mode permit, '
+                       'and 0 otherwise');
+    ELSIF meta IS NULL OR octet_length(meta) > @META_BYTES_MAX@ THEN
+        PERFORM refuse('the meta must not be NULL or longer than @META_BYTES_MAX@ bytes');
+    ELSIF place IS NULL OR octet_length(place) > @PLACE_BYTES_MAX@ THEN
+        PERFORM refuse('the place must not be NULL or longer than @PLACE_BYTES_MAX@ bytes');
     END IF;
     IF wait IS NOT NULL THEN
-        wait_ms := check_ms('wait', wait, 0, 31622400000);
+        wait_ms := check_ms('wait', wait, 0, @WAIT_MS_MAX@);
     END IF;
     head := lock_call(jsonb_build_object(
         'op', 'acquire', 'tenant', tenant, 'key', key, 'holder', holder,
-        'ttl_ms', check_ms('ttl', ttl, 1000, 86400000),
-        'wait_ms', wait_ms, 'settle_ms', check_ms('settle', settle, 0, 86400000), 'mode', m,
-        'permits', permits, 'meta', meta,
-        'place', place));
+        'ttl_ms', check_ms('ttl', ttl, @TTL_MS_MIN@, @TTL_MS_MAX@),
+        'wait_ms', wait_ms, 'settle_ms', check_ms('settle', settle, 0, @TTL_MS_MAX@),
+        'mode', m, 'permits', permits, 'meta', meta, 'place', place));
     granted := (head ->> 'status')::int = @STATUS_OK@;
     status  := status_name((head ->> 'status')::int);
     detail  := coalesce(head ->> 'detail', head ->> 'say');
@@ -185,10 +201,11 @@ DECLARE
                                      'fence', fence);
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
-            check_name('holder', holder, 256);
+    PERFORM check_name('tenant', tenant, @TENANT_BYTES_MAX@),
+            check_name('key', key, @KEY_BYTES_MAX@),
+            check_name('holder', holder, @HOLDER_BYTES_MAX@);
     IF ttl IS NOT NULL THEN
-        o := o || jsonb_build_object('ttl_ms', check_ms('ttl', ttl, 1000, 86400000));
+        o := o || jsonb_build_object('ttl_ms', check_ms('ttl', ttl, @TTL_MS_MIN@, @TTL_MS_MAX@));
     END IF;
     head    := lock_call(o);
     renewed := (head ->> 'status')::int = @STATUS_OK@;
@@ -211,8 +228,9 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
-            check_name('holder', holder, 256);
+    PERFORM check_name('tenant', tenant, @TENANT_BYTES_MAX@),
+            check_name('key', key, @KEY_BYTES_MAX@),
+            check_name('holder', holder, @HOLDER_BYTES_MAX@);
     head     := lock_call(jsonb_build_object('op', 'release', 'tenant', tenant, 'key', key,
                                              'holder', holder, 'fence', fence));
     released := (head ->> 'status')::int = @STATUS_OK@;
@@ -234,8 +252,9 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     head jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('key', key, 512),
-            check_name('reason', reason, 256);
+    PERFORM check_name('tenant', tenant, @TENANT_BYTES_MAX@),
+            check_name('key', key, @KEY_BYTES_MAX@),
+            check_name('reason', reason, @PLACE_BYTES_MAX@);
     head    := lock_call(jsonb_build_object('op', 'break', 'tenant', tenant, 'key', key,
                                             'fence', fence, 'reason', reason,
                                             'flags', at_once::int * @FLAG_BREAK_NOW@));
@@ -260,12 +279,12 @@ SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     IF fence_is_current(tenant, key, fence) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the fence % of key % is not the current one', fence, quote_nullable(key)
+        RAISE EXCEPTION 'stale fence % for key %', fence, quote_nullable(key)
             USING ERRCODE = 'IL001',
-                  DETAIL = coalesce('The current one is '
+                  DETAIL = coalesce('The current fence is '
                                     || nullif(newest_fence(tenant, key), 0) || '.',
-                                    'Nobody holds the key.'),
-                  HINT = 'The lease has ended: roll back, and take the key anew.';
+                                    'The key is not held.'),
+                  HINT = 'Roll back and acquire the key again.';
     END IF;
     PERFORM show_fence(tenant, key, fence); -- for guarded tables
     RETURN true;
@@ -284,9 +303,10 @@ DECLARE
     now bigint := clock_ms();
 BEGIN
     RETURN QUERY
-        SELECT l.holder, l.fence, (ARRAY['exclusive', 'shared', 'permit'])[l.mode + 1], l.permits,
+        SELECT l.holder, l.fence, mode_name(l.mode), l.permits,
                CASE WHEN l.expires_ms <= now THEN 'closing'
-                    ELSE (ARRAY['offered', 'held', 'closing'])[l.state - 1] END,
+                    WHEN l.state = @LEASE_OFFERED@ THEN 'offered'
+                    WHEN l.state = @LEASE_HELD@ THEN 'held' ELSE 'closing' END,
                at_ms(l.granted_ms), at_ms(l.renewed_ms),
                at_ms(l.expires_ms + CASE WHEN l.expires_ms <= now THEN l.settle_ms ELSE 0 END),
                l.reason, l.meta, l.place
@@ -309,7 +329,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT (row_number() OVER (ORDER BY w.ticket))::int, w.holder, w.ticket,
-               (ARRAY['exclusive', 'shared', 'permit'])[w.mode + 1], w.permits, at_ms(w.queued_ms),
+               mode_name(w.mode), w.permits, at_ms(w.queued_ms),
                at_ms(nullif(w.deadline_ms, 9223372036854775807)), w.meta, w.place
           FROM waiter w
          WHERE w.tenant = waiters.tenant AND w.key = waiters.key AND w.verdict = ''

@@ -38,7 +38,12 @@ $$;
 
 CREATE OR REPLACE FUNCTION job_state_name(state int) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT (ARRAY['SCHEDULED', 'READY', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'])[state]
+    SELECT CASE state WHEN @JOB_SCHEDULED@ THEN 'SCHEDULED'
+                      WHEN @JOB_READY@ THEN 'READY'
+                      WHEN @JOB_RUNNING@ THEN 'RUNNING'
+                      WHEN @JOB_COMPLETED@ THEN 'COMPLETED'
+                      WHEN @JOB_FAILED@ THEN 'FAILED'
+                      WHEN @JOB_CANCELLED@ THEN 'CANCELLED' END
 $$;
 
 -- The optional names of a request.
@@ -54,8 +59,9 @@ $$;
 CREATE OR REPLACE FUNCTION check_bytes(what text, data bytea) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF data IS NULL OR length(data) > 1048576 THEN
-        PERFORM refuse(format('the %s is longer than 1048576 bytes, or NULL', what));
+    IF data IS NULL OR length(data) > @BLOB_BYTES_MAX@ THEN
+        PERFORM refuse(format('the %s must not be NULL or longer than @BLOB_BYTES_MAX@ bytes',
+                              what));
     END IF;
 END
 $$;
@@ -63,8 +69,8 @@ $$;
 CREATE OR REPLACE FUNCTION check_text(what text, t text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF octet_length(t) > 4096 THEN
-        PERFORM refuse(format('the %s is longer than 4096 bytes', what));
+    IF octet_length(t) > @TEXT_BYTES_MAX@ THEN
+        PERFORM refuse(format('the %s is longer than @TEXT_BYTES_MAX@ bytes', what));
     END IF;
 END
 $$;
@@ -77,7 +83,7 @@ DECLARE
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         IF o ->> 'op' <> 'push' THEN
-            RAISE EXCEPTION 'Interlock needs transactions that are READ COMMITTED'
+            RAISE EXCEPTION 'Interlock requires a READ COMMITTED transaction'
                 USING ERRCODE = 'invalid_transaction_state';
         END IF;
         -- The lock only serves to raise that error. It is released at once, by the end of a
@@ -111,9 +117,9 @@ DECLARE
     r job_reply;
 BEGIN
     IF o ? 'id' THEN
-        PERFORM check_name('id of the job', o ->> 'id', 64);
+        PERFORM check_name('id of the job', o ->> 'id', @ID_BYTES_MAX@);
     END IF;
-    PERFORM check_name('tenant', o ->> 'tenant', 64);
+    PERFORM check_name('tenant', o ->> 'tenant', @TENANT_BYTES_MAX@);
     FOR r IN SELECT * FROM job_call(jsonb_strip_nulls(o), d) LOOP
         IF head IS NULL THEN
             head := r.out;
@@ -144,27 +150,29 @@ LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    delay_ms bigint := check_ms('delay', delay, 0, 31622400000);
+    delay_ms bigint := check_ms('delay', delay, 0, @DELAY_MS_MAX@);
     at_ms_   bigint := CASE WHEN NOT isfinite(run_at) THEN -1
                             ELSE (extract(epoch FROM run_at) * 1000)::bigint END;
     x        record;
 BEGIN
-    PERFORM check_name('queue', queue, 128), check_optional('group_key', group_key, 512),
-            check_optional('unique_key', unique_key, 512),
-            check_optional('parent', parent, 64), check_bytes('payload', payload);
-    IF priority IS NULL OR priority NOT BETWEEN -1000 AND 1000 THEN
-        PERFORM refuse('the priority must be between -1000 and 1000');
-    ELSIF max_attempts NOT BETWEEN 1 AND 1000 THEN
-        PERFORM refuse('max_attempts must be between 1 and 1000');
+    PERFORM check_name('queue', queue, @QUEUE_BYTES_MAX@),
+            check_optional('group_key', group_key, @KEY_BYTES_MAX@),
+            check_optional('unique_key', unique_key, @KEY_BYTES_MAX@),
+            check_optional('parent', parent, @ID_BYTES_MAX@), check_bytes('payload', payload);
+    IF priority IS NULL OR priority NOT BETWEEN -@PRIORITY_MAX@ AND @PRIORITY_MAX@ THEN
+        PERFORM refuse('the priority must be between -@PRIORITY_MAX@ and @PRIORITY_MAX@');
+    ELSIF max_attempts NOT BETWEEN 1 AND @ATTEMPTS_MAX@ THEN
+        PERFORM refuse('max_attempts must be between 1 and @ATTEMPTS_MAX@');
     ELSIF delay_ms > 0 AND run_at IS NOT NULL THEN
-        PERFORM refuse('there is both a delay and a run_at');
+        PERFORM refuse('delay and run_at cannot be combined');
     ELSIF unique_for IS NOT NULL AND unique_key IS NULL THEN
-        PERFORM refuse('there is a unique_for, but no unique_key');
+        PERFORM refuse('unique_for needs unique_key');
     ELSIF children < 0 OR children IS NOT NULL
           AND (parent IS NOT NULL OR group_key IS NOT NULL OR delay_ms > 0
                OR run_at IS NOT NULL) THEN
-        PERFORM refuse('a parent has no parent, no group and no delay, and 0 children or more');
-    ELSIF at_ms_ NOT BETWEEN 1 AND 253402300799999 THEN
+        PERFORM refuse('a parent cannot have a parent, group or delay, '
+                       'and children must not be negative');
+    ELSIF at_ms_ NOT BETWEEN 1 AND @TIME_MS_MAX@ THEN
         PERFORM refuse('run_at must be between 1970 and 9999');
     END IF;
     SELECT * INTO x FROM job_call_one(
@@ -174,7 +182,7 @@ BEGIN
             'delay_ms', nullif(delay_ms, 0), 'run_at_ms', at_ms_, 'group', group_key,
             'unique_key', unique_key,
             'unique_for_ms', CASE WHEN unique_for IS NOT NULL
-                              THEN check_ms('unique_for', unique_for, 1, 31622400000) END,
+                              THEN check_ms('unique_for', unique_for, 1, @DELAY_MS_MAX@) END,
             'parent', parent, 'n_children', nullif(children, 0),
             'flags', CASE WHEN children IS NOT NULL THEN @FLAG_PUSH_PARENT@ END,
             'max_attempts', max_attempts), payload);
@@ -246,14 +254,16 @@ DECLARE
     j jsonb;
     w jsonb;
 BEGIN
-    PERFORM check_name('tenant', tenant, 64), check_name('queue', queue, 128),
-            check_name('worker', worker, 256),
-            check_optional('claim_id', claim_id, 64);
-    IF n IS NULL OR n NOT BETWEEN 1 AND 1000 THEN
-        PERFORM refuse('n must be between 1 and 1000');
+    PERFORM check_name('tenant', tenant, @TENANT_BYTES_MAX@),
+            check_name('queue', queue, @QUEUE_BYTES_MAX@),
+            check_name('worker', worker, @HOLDER_BYTES_MAX@),
+            check_optional('claim_id', claim_id, @ID_BYTES_MAX@);
+    IF n IS NULL OR n NOT BETWEEN 1 AND @CLAIM_JOBS_MAX@ THEN
+        PERFORM refuse('n must be between 1 and @CLAIM_JOBS_MAX@');
     END IF;
     IF lease IS NOT NULL THEN
-        o := o || jsonb_build_object('lease_ms', check_ms('lease', lease, 1000, 86400000));
+        o := o || jsonb_build_object('lease_ms',
+                                     check_ms('lease', lease, @TTL_MS_MIN@, @TTL_MS_MAX@));
     END IF;
     FOR r IN SELECT * FROM job_call(o, NULL) LOOP
         j            := r.out;
@@ -301,7 +311,8 @@ BEGIN
     SELECT * INTO x FROM job_call_one(jsonb_build_object(
         'op', 'heartbeat', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0),
         'progress', coalesce(progress, -1), 'text', message,
-        'lease_ms', CASE WHEN lease IS NOT NULL THEN check_ms('lease', lease, 1000, 86400000) END),
+        'lease_ms', CASE WHEN lease IS NOT NULL
+                         THEN check_ms('lease', lease, @TTL_MS_MIN@, @TTL_MS_MAX@) END),
         NULL);
     status := job_status_name((x.head ->> 'status')::int);
     alive  := status = 'OK';
@@ -331,13 +342,14 @@ BEGIN
       FROM job_call_one(jsonb_build_object('op', 'job_finish', 'tenant', tenant, 'id', job,
                                            'fence', coalesce(token, 0)), result);
     IF (x.head ->> 'status')::int <> @STATUS_OK@ THEN
-        RAISE EXCEPTION 'the job % cannot be finished with the token %', quote_nullable(job), token
+        RAISE EXCEPTION 'cannot finish job % with token %', quote_nullable(job), token
             USING ERRCODE = 'IL001',
                   DETAIL = CASE (x.head ->> 'status')::int
-                           WHEN @STATUS_NOT_FOUND@ THEN 'There is no such job.'
-                           WHEN @STATUS_MISMATCH@ THEN 'It was finished before with another result.'
+                           WHEN @STATUS_NOT_FOUND@ THEN 'The job does not exist.'
+                           WHEN @STATUS_MISMATCH@
+                                THEN 'It was already finished with a different result.'
                            ELSE format('It is %s.', job_state_name((x.shown ->> 'state')::int)) END,
-                  HINT = 'The claim has ended: roll back.';
+                  HINT = 'Roll back; the claim has ended.';
     END IF;
     RETURN true;
 END
@@ -391,7 +403,7 @@ BEGIN
         'op', 'job_fail', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0), 'text', error,
         'flags', final::int * @FLAG_FAIL_FINAL@,
         'delay_ms', CASE WHEN retry_in IS NOT NULL
-                         THEN nullif(check_ms('retry_in', retry_in, 0, 31622400000), 0) END));
+                         THEN nullif(check_ms('retry_in', retry_in, 0, @DELAY_MS_MAX@), 0) END));
 END
 $$;
 
@@ -405,7 +417,7 @@ SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     RETURN QUERY SELECT * FROM job_became(jsonb_build_object(
         'op', 'snooze', 'tenant', tenant, 'id', job, 'fence', coalesce(token, 0),
-        'delay_ms', nullif(check_ms('delay', delay, 0, 31622400000), 0)));
+        'delay_ms', nullif(check_ms('delay', delay, 0, @DELAY_MS_MAX@), 0)));
 END
 $$;
 
@@ -420,7 +432,7 @@ LANGUAGE plpgsql VOLATILE
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-    PERFORM check_optional('reason', reason, 256);
+    PERFORM check_optional('reason', reason, @PLACE_BYTES_MAX@);
     RETURN QUERY SELECT * FROM job_became(jsonb_build_object(
         'op', 'job_cancel', 'tenant', tenant, 'id', job, 'text', reason,
         'flags', at_once::int * @FLAG_CANCEL_NOW@));

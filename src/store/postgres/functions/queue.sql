@@ -234,7 +234,9 @@ CREATE OR REPLACE FUNCTION depth_add(q int, s bigint, r bigint, l bigint, d bigi
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     INSERT INTO job_total (queue, what, n)
-    SELECT q, v.what, v.n FROM (VALUES (11, s), (12, r), (13, l), (14, d)) AS v (what, n)
+    SELECT q, v.what, v.n
+      FROM (VALUES (@DEPTH_SCHEDULED@, s), (@DEPTH_RUNNING@, r), (@DEPTH_LIVE@, l),
+                   (@DEPTH_FAILED@, d)) AS v (what, n)
      WHERE v.n <> 0;
 END
 $$;
@@ -282,7 +284,7 @@ $$;
 CREATE OR REPLACE FUNCTION queue_json(q queue, now bigint, wall bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-    n         bigint[] := array_fill(0::bigint, ARRAY[14]);
+    n         bigint[] := array_fill(0::bigint, ARRAY[@TOTALS@]);
     due       bigint   := (SELECT count(*)
                            FROM (SELECT FROM job_live l
                                  WHERE l.lane = lane(q.no, @LANE_SCHEDULED@) AND l.ord <= wall
@@ -298,21 +300,26 @@ BEGIN
         GROUP BY s.what LOOP
         n[x.what] := x.n;
     END LOOP;
-    n_live    := n[1] - n[3] - n[5] - n[7] + n[13];
-    n_running := n[2] - n[3] - n[5] + n[12];
+    n_live    := n[@TOTAL_PUSHED@] - n[@TOTAL_COMPLETED@] - n[@TOTAL_FAILED@]
+                 - n[@TOTAL_CANCELLED@] + n[@DEPTH_LIVE@];
+    n_running := n[@TOTAL_CLAIMED@] - n[@TOTAL_COMPLETED@] - n[@TOTAL_FAILED@]
+                 + n[@DEPTH_RUNNING@];
     IF due > 0 THEN
         oldest := least(oldest, (SELECT l.ord FROM job_live l
                                  WHERE l.lane = lane(q.no, @LANE_SCHEDULED@) ORDER BY l.lane, l.ord
                                  LIMIT 1));
     END IF;
     RETURN jsonb_build_object(
-        'n_scheduled', greatest(n[11] - due, 0),
-        'n_ready', greatest(n_live - n_running - n[11] + due, 0),
-        'n_running', greatest(n_running, 0), 'n_failed', greatest(n[5] + n[14], 0),
+        'n_scheduled', greatest(n[@DEPTH_SCHEDULED@] - due, 0),
+        'n_ready', greatest(n_live - n_running - n[@DEPTH_SCHEDULED@] + due, 0),
+        'n_running', greatest(n_running, 0),
+        'n_failed', greatest(n[@TOTAL_FAILED@] + n[@DEPTH_FAILED@], 0),
         'oldest_ms', greatest(wall - oldest, 0),
-        'pushed', n[1], 'claimed', n[2], 'completed', n[3], 'failed_attempts', n[4], 'failed', n[5],
-        'snoozed', n[6], 'cancelled', n[7],
-        'recovered', n[8], 'duplicates', n[9], 'stale', n[10])
+        'pushed', n[@TOTAL_PUSHED@], 'claimed', n[@TOTAL_CLAIMED@],
+        'completed', n[@TOTAL_COMPLETED@], 'failed_attempts', n[@TOTAL_FAILED_ATTEMPTS@],
+        'failed', n[@TOTAL_FAILED@], 'snoozed', n[@TOTAL_SNOOZED@],
+        'cancelled', n[@TOTAL_CANCELLED@], 'recovered', n[@TOTAL_RECOVERED@],
+        'duplicates', n[@TOTAL_DUPLICATES@], 'stale', n[@TOTAL_STALE@])
         || jsonb_build_object(
         'name', q.name, 'reason', q.reason, 'paused', q.paused::int,
         'n_workers', (SELECT count(*) FROM (SELECT FROM job_worker w
@@ -422,7 +429,7 @@ BEGIN
 END
 $$;
 
--- Pause, or resume (flag 128).
+-- Pause, or resume (FLAG_RESUME).
 CREATE OR REPLACE FUNCTION v_queue_pause(o jsonb, d bytea, now bigint, wall bigint)
 RETURNS SETOF job_reply
 LANGUAGE plpgsql VOLATILE AS $$

@@ -47,7 +47,7 @@ BEGIN
                     AND j.last = @LAST_SNOOZED@) THEN
         head := '@STATUS_OK@';
     ELSE
-        PERFORM total_add(q.no, 10, 1);
+        PERFORM total_add(q.no, @TOTAL_STALE@, 1);
         head := '@STATUS_STALE@,"say":"late"';
     END IF;
     RETURN NEXT job_head(head, now, wall);
@@ -78,7 +78,7 @@ CREATE OR REPLACE FUNCTION job_fails(q queue, j job_row, o jsonb, wall bigint) R
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     j.last := @LAST_FAILED@;
-    PERFORM total_add(q.no, 4, 1);
+    PERFORM total_add(q.no, @TOTAL_FAILED_ATTEMPTS@, 1);
     IF j.cancelled THEN
         RETURN job_ends(q, j, @JOB_ON_CANCEL@, wall); -- the reason of the cancel stays
     END IF;
@@ -99,7 +99,7 @@ CREATE OR REPLACE FUNCTION job_snoozes(q queue, j job_row, o jsonb, wall bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     j.last := @LAST_SNOOZED@;
-    PERFORM total_add(q.no, 6, 1);
+    PERFORM total_add(q.no, @TOTAL_SNOOZED@, 1);
     IF j.cancelled THEN
         RETURN job_ends(q, j, @JOB_ON_CANCEL@, wall);
     END IF;
@@ -254,9 +254,7 @@ BEGIN
             RETURNING b.*, l.run_at_ms, l.started_ms, l.attempt, l.flags, l.progress, l.worker,
                 l.error, l.message),
         e AS (
-            INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms,
-                                  queue, attempt, state, last, flags,
-                                  progress, worker, error, message, result)
+            INSERT INTO job_done (@done_columns@)
             SELECT g.seq, purge_at(g.keep_ms, g.unique_until_ms, wall), g.token, g.run_at_ms,
                    g.started_ms, wall, g.queue, g.attempt,
                    @JOB_ON_FINISH@, @LAST_FINISHED@, g.flags, g.progress, g.worker, g.error,
@@ -269,8 +267,8 @@ BEGIN
         y AS (INSERT INTO job_left (n, queue, grp)
               SELECT nextval('ticket_seq'), g.queue, g.grp FROM g
                WHERE g.grp IS NOT NULL AND g.group_limit <> -1),
-        t AS (INSERT INTO job_total (queue, what, n) SELECT g.queue, 3, count(*) FROM g
-              GROUP BY g.queue)
+        t AS (INSERT INTO job_total (queue, what, n)
+              SELECT g.queue, @TOTAL_COMPLETED@, count(*) FROM g GROUP BY g.queue)
         SELECT g.i,
                concat('{"queue":', to_json(g.name), ',"id":', to_json(g.id), ',"seq":', g.seq,
                       ',"state":@JOB_ON_FINISH@,"last":@LAST_FINISHED@,"priority":', g.priority,
@@ -283,7 +281,8 @@ BEGIN
                       ',"error":' || to_json(nullif(g.error, '')),
                       ',"message":' || to_json(nullif(g.message, '')),
                       ',"group":' || to_json(g.grp), ',"unique_key":' || to_json(g.unique_key),
-                      CASE WHEN g.flags & 1 <> 0 THEN ',"cancelled":1' END, '}'),
+                      CASE WHEN g.flags & @JOB_FLAG_CANCELLED@ <> 0 THEN ',"cancelled":1' END,
+                      '}'),
                concat('[', to_json(g.tenant), ',', to_json(g.id), ',"#job"],',
                       CASE WHEN g.grp IS NOT NULL AND g.group_limit <> -1
                                 AND (EXISTS (SELECT FROM job_live l

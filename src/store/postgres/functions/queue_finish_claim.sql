@@ -50,9 +50,7 @@ BEGIN
               FROM g JOIN LATERAL (SELECT i.unique_until_ms, i.unique_key FROM job i
                                    WHERE i.seq = g.seq LIMIT 1) AS j ON true),
         e AS (
-            INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms,
-                                  queue, attempt, state, last, flags,
-                                  progress, worker, error, message, result)
+            INSERT INTO job_done (@done_columns@)
             SELECT b.seq, purge_at(keep, b.unique_until_ms, wall), b.token, b.run_at_ms,
                    b.started_ms, wall, qn, b.attempt,
                    @JOB_ON_FINISH@, @LAST_FINISHED@, b.flags, b.progress, b.worker, b.error,
@@ -76,9 +74,7 @@ BEGIN
             RETURNING l.seq, l.token, l.run_at_ms, l.started_ms, l.attempt, l.flags, l.progress,
                 l.worker, l.error, l.message),
         e AS (
-            INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms,
-                                  queue, attempt, state, last, flags,
-                                  progress, worker, error, message, result)
+            INSERT INTO job_done (@done_columns@)
             SELECT g.seq, purge_at(keep, 0, wall), g.token, g.run_at_ms, g.started_ms, wall, qn,
                    g.attempt,
                    @JOB_ON_FINISH@, @LAST_FINISHED@, g.flags, g.progress, g.worker, g.error,
@@ -88,7 +84,8 @@ BEGIN
         SELECT count(*), array_agg(g.token),
                json_agg(finish_odd(g.token, g.progress, g.flags, g.worker, NULL, g.error,
                                    g.message))
-                   FILTER (WHERE g.worker <> w OR g.progress <> -1 OR g.flags & 1 <> 0
+                   FILTER (WHERE g.worker <> w OR g.progress <> -1
+                           OR g.flags & @JOB_FLAG_CANCELLED@ <> 0
                            OR g.error <> '' OR g.message <> '')
           INTO n, done, odd FROM g;
     END IF;
@@ -102,7 +99,8 @@ $$;
 CREATE OR REPLACE FUNCTION finish_odd(token bigint, progress smallint, flags smallint, worker text,
                                       unique_key text, error text, message text) RETURNS json
 LANGUAGE sql STABLE AS $$
-    SELECT json_build_object('token', token, 'progress', progress, 'cancelled', flags & 1,
+    SELECT json_build_object('token', token, 'progress', progress,
+                             'cancelled', flags & @JOB_FLAG_CANCELLED@,
                              'worker', worker, 'unique_key', unique_key,
                              'error', nullif(error, ''), 'message', nullif(message, ''))
 $$;
@@ -182,7 +180,7 @@ BEGIN
         END IF;
         IF o IS NULL OR n_done < cardinality(tokens) THEN
             IF n_done > 0 THEN
-                INSERT INTO job_total (queue, what, n) VALUES (qn, 3, n_done);
+                INSERT INTO job_total (queue, what, n) VALUES (qn, @TOTAL_COMPLETED@, n_done);
             END IF;
             RETURN;
         END IF;
@@ -192,8 +190,8 @@ BEGIN
     -- NULL: there is no such queue.
     i      := 0;
     holder := o ->> 'holder';
-    silent := CASE WHEN coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_SILENT@ <> 0 THEN 2
-                   ELSE 0 END;
+    silent := CASE WHEN coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_SILENT@ <> 0
+                   THEN @JOB_FLAG_SILENT@ ELSE 0 END;
     SELECT coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_LEAVE@ = 0
            AND z.group_limit = -1 AND z.rate_n = -1 AND z.strategy = 1 + @STRATEGY_PESSIMISTIC@
            AND NOT z.paused
@@ -283,8 +281,8 @@ BEGIN
                        token = ((SELECT t.tokens FROM t))
     -- mutant token_not_renewed: [array_position((SELECT t.tids FROM t), l.ctid)] ELSE l.token END,
                                 [array_position((SELECT t.tids FROM t), l.ctid)],
-                       flags = (l.flags & 5) | silent, lease_ms = lease, expires_ms = now + lease,
-                       progress = -1, message = '',
+                       flags = (l.flags & ~@JOB_FLAG_SILENT@) | silent, lease_ms = lease,
+                       expires_ms = now + lease, progress = -1, message = '',
                        started_ms = wall, updated_ms = wall, worker = holder
                  WHERE l.ctid = ANY ((SELECT t.tids FROM t)::tid[])
                 RETURNING l.seq, l.token, l.ctid AS place, l.attempt, l.run_at_ms, l.error),
@@ -314,13 +312,14 @@ BEGIN
 
     IF k > 0 OR n_done > 0 THEN
         INSERT INTO job_total (queue, what, n) SELECT v.*
-            FROM (VALUES (qn, 3, n_done), (qno, 2, k)) AS v (queue, what, n) WHERE v.n > 0;
+            FROM (VALUES (qn, @TOTAL_COMPLETED@, n_done),
+                         (qno, @TOTAL_CLAIMED@, k)) AS v (queue, what, n) WHERE v.n > 0;
         IF random() < 0.004 THEN
             done := total_compact(coalesce(qno, qn)) IS NULL;
         END IF;
     END IF;
     IF plain AND k > 0 THEN
-        -- Fewer than requested, and more are READY: they do not fit into the reply (64 is LIMITED).
+        -- Fewer than requested, and more are READY: they do not fit into the reply.
         flags := CASE WHEN k < n_max
                       AND EXISTS (SELECT FROM job_live l
                                   WHERE l.lane = lane(qno, @LANE_READY@)) THEN @OUT_LIMITED@

@@ -1,15 +1,15 @@
 -- queue_group: groups with a limit: which jobs can be claimed, and which wait apart until the group
 -- has room.
 --
--- For each group: if a READY job is blocked (lane 4), then running + ready (lane 2) >= limit, and
--- every ready job comes before every blocked one. So a claim takes from lane 2 without counting, in
--- the right order, and never sees the backlog of a full group.
+-- For each group: if a READY job is in LANE_BLOCKED, then running jobs + those in LANE_READY >=
+-- limit, and all of those come before every blocked one. So a claim takes from LANE_READY without
+-- counting, in the right order, and never sees the backlog of a full group.
 --
 -- Only claims count, under the mutex of the group (mutex_group()), after they have processed what
--- happened since the last claim: jobs that became READY (lane 5) enter their group, and where a job
--- has left (job_left) the next one moves up. Uncommitted changes of others are invisible: a job
--- being finished still counts as running, and one being claimed still counts as ready, so the limit
--- is never exceeded.
+-- happened since the last claim: jobs that became READY (LANE_UNDECIDED) enter their group, and
+-- where a job has left (job_left) the next one moves up. Uncommitted changes of others are
+-- invisible: a job being finished still counts as running, and one being claimed still counts as
+-- ready, so the limit is never exceeded.
 --
 -- A claim may be part of a transaction that stays open for long. So it only tries to take the
 -- mutexes of groups, and skips groups whose mutex is held. It counts in statements that start after

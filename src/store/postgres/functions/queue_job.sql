@@ -8,8 +8,7 @@
 -- (In functions that are called often, "done := f(…) IS NULL" stands for PERFORM f(…): an
 -- expression costs a tenth of a statement.)
 --
--- States: 1 SCHEDULED, 2 READY, 3 RUNNING, 4 COMPLETED, 5 FAILED, 6 CANCELLED. `last`: 1 finished,
--- 2 failed, 3 snoozed, 4 expired, 5 cancelled.
+-- The states are those of il_job_state; `last` is an enum il__job_last.
 
 -- ---- reading ------------------------------------------------------------------------------------
 
@@ -44,8 +43,8 @@ BEGIN
                b.n_children, b.created_ms,
                b.unique_until_ms, b.parent, b.parent_id, b.grp, b.unique_key,
                @state_of_lane@, l.lane & 7 >= @LANE_BLOCKED@, l.last, l.attempt, l.token,
-               l.flags & 1 <> 0, l.flags & 2 <> 0, l.flags & 4 <> 0, l.progress, l.run_at_ms,
-               l.lease_ms, l.expires_ms,
+               l.flags & @JOB_FLAG_CANCELLED@ <> 0, l.flags & @JOB_FLAG_SILENT@ <> 0,
+               l.flags & @JOB_FLAG_SEALED@ <> 0, l.progress, l.run_at_ms, l.lease_ms, l.expires_ms,
                l.started_ms, l.updated_ms, 0, 0, l.worker, l.error, l.message
           INTO j
           FROM job b JOIN job_live l ON l.queue = b.queue AND l.seq = b.seq
@@ -57,9 +56,9 @@ BEGIN
                b.n_children, b.created_ms,
                b.unique_until_ms, b.parent, b.parent_id, b.grp, b.unique_key,
                e.state, false, e.last, e.attempt, e.token,
-               e.flags & 1 <> 0, e.flags & 2 <> 0, e.flags & 4 <> 0, e.progress, e.run_at_ms, 0, 0,
-               e.started_ms, e.completed_ms, e.completed_ms, e.purge_at_ms, e.worker, e.error,
-               e.message
+               e.flags & @JOB_FLAG_CANCELLED@ <> 0, e.flags & @JOB_FLAG_SILENT@ <> 0,
+               e.flags & @JOB_FLAG_SEALED@ <> 0, e.progress, e.run_at_ms, 0, 0, e.started_ms,
+               e.completed_ms, e.completed_ms, e.purge_at_ms, e.worker, e.error, e.message
           INTO j
           FROM job b JOIN job_done e ON e.queue = b.queue AND e.seq = b.seq
          WHERE e.queue = qn AND e.state = st AND e.seq = s
@@ -103,8 +102,9 @@ BEGIN
            b.unique_until_ms, b.parent, b.parent_id, b.grp, b.unique_key,
            coalesce(e.state, @state_of_lane@), coalesce(l.lane & 7 >= @LANE_BLOCKED@, false),
            coalesce(l.last, e.last), coalesce(l.attempt, e.attempt), coalesce(l.token, e.token),
-           coalesce(l.flags, e.flags) & 1 <> 0, coalesce(l.flags, e.flags) & 2 <> 0,
-           coalesce(l.flags, e.flags) & 4 <> 0,
+           coalesce(l.flags, e.flags) & @JOB_FLAG_CANCELLED@ <> 0,
+           coalesce(l.flags, e.flags) & @JOB_FLAG_SILENT@ <> 0,
+           coalesce(l.flags, e.flags) & @JOB_FLAG_SEALED@ <> 0,
            coalesce(l.progress, e.progress), coalesce(l.run_at_ms, e.run_at_ms),
            coalesce(l.lease_ms, 0), coalesce(l.expires_ms, 0),
            coalesce(l.started_ms, e.started_ms), coalesce(l.updated_ms, e.completed_ms),
@@ -213,8 +213,7 @@ BEGIN
             j.run_at_ms, 0, j.lease_ms, j.token, j.started_ms, j.updated_ms, j.parent, j.queue,
             j.priority, j.attempt, (SELECT length(b.payload) FROM job b WHERE b.seq = j.seq),
             j.last,
-            j.cancelled::int + 2 * j.silent::int + 4 * j.sealed::int, j.progress, j.grp, j.worker,
-            j.error, j.message);
+            @job_flags@, j.progress, j.grp, j.worker, j.error, j.message);
     IF j.unique_key IS NOT NULL THEN -- under the key's mutex: nobody else takes it now
         INSERT INTO job_unique (queue, key, seq) VALUES (j.queue, j.unique_key, j.seq)
             ON CONFLICT (queue, key) DO UPDATE SET seq = excluded.seq;
@@ -238,9 +237,8 @@ BEGIN
            run_at_ms = j.run_at_ms, expires_ms = j.expires_ms, lease_ms = j.lease_ms,
            token = j.token, started_ms = j.started_ms,
            updated_ms = j.updated_ms, attempt = j.attempt, last = j.last,
-           flags = j.cancelled::int + 2 * j.silent::int + 4 * j.sealed::int, progress = j.progress,
-           worker = j.worker, error = j.error,
-           message = j.message
+           flags = @job_flags@,
+           progress = j.progress, worker = j.worker, error = j.error, message = j.message
      WHERE queue = j.queue AND seq = j.seq;
 END
 $$;
@@ -250,14 +248,10 @@ CREATE OR REPLACE FUNCTION job_done_add(j job_row, result bytea, wall bigint) RE
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     DELETE FROM job_live WHERE queue = j.queue AND seq = j.seq;
-    INSERT INTO job_done (seq, purge_at_ms, token, run_at_ms, started_ms, completed_ms, queue,
-                          attempt, state, last, flags,
-                          progress, worker, error, message, result)
+    INSERT INTO job_done (@done_columns@)
     VALUES (j.seq, j.purge_at_ms, j.token, j.run_at_ms, j.started_ms, j.completed_ms, j.queue,
             j.attempt, j.state, j.last,
-            j.cancelled::int + 2 * j.silent::int + 4 * j.sealed::int, j.progress, j.worker, j.error,
-            j.message,
-            coalesce(result, ''));
+            @job_flags@, j.progress, j.worker, j.error, j.message, coalesce(result, ''));
     -- unless another one has taken it since
     IF j.unique_key IS NOT NULL AND j.unique_until_ms <= wall THEN
         DELETE FROM job_unique u WHERE u.queue = j.queue AND u.key = j.unique_key AND u.seq = j.seq;
@@ -265,9 +259,9 @@ BEGIN
 END
 $$;
 
--- Write the new state of a job that was in state `was` before (0: it is new), and the consequences
--- for its group, its unique key and its waiters. `result` is that of a job that is COMPLETED now.
--- The parent is not updated: see parent_look().
+-- Write the new state of a job that was in state `was` before (JOB_NONE: it is new), and the
+-- consequences for its group, its unique key and its waiters. `result` is that of a job that is
+-- COMPLETED now. The parent is not updated: see parent_look().
 CREATE OR REPLACE FUNCTION job_write(q queue, j job_row, was int, was_blocked boolean, result bytea,
                                      wall bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
@@ -330,8 +324,9 @@ BEGIN
                            THEN 9223372036854775807
                            ELSE purge_at(CASE s WHEN @JOB_FAILED@ THEN q.keep_failed_ms
                                               ELSE q.keep_ms END, j.unique_until_ms, wall) END;
-    done := total_add(q.no, CASE s WHEN @JOB_COMPLETED@ THEN 3
-                                   WHEN @JOB_FAILED@ THEN 5 ELSE 7 END, 1) IS NULL;
+    done := total_add(q.no, CASE s WHEN @JOB_COMPLETED@ THEN @TOTAL_COMPLETED@
+                                   WHEN @JOB_FAILED@ THEN @TOTAL_FAILED@
+                                   ELSE @TOTAL_CANCELLED@ END, 1) IS NULL;
     RETURN j;
 END
 $$;
@@ -344,7 +339,7 @@ BEGIN
         RETURN j;
     END IF;
     j.last := @LAST_EXPIRED@;
-    PERFORM total_add(q.no, 8, 1);
+    PERFORM total_add(q.no, @TOTAL_RECOVERED@, 1);
     IF j.cancelled THEN
         j := job_ends(q, j, @JOB_ON_CANCEL@, wall);
     ELSE

@@ -96,7 +96,7 @@ BEGIN
     j.worker       := '';
     j.error        := '';
     j.message      := '';
-    done := total_add(q.no, 1, 1) IS NULL;
+    done := total_add(q.no, @TOTAL_PUSHED@, 1) IS NULL;
     done := job_write(q, j, @JOB_NONE@, false, NULL, wall) IS NULL;
     RETURN j;
 END
@@ -191,7 +191,7 @@ BEGIN
         j := unique_keeper(q.no, o ->> 'unique_key', wall);
         IF j.seq IS NOT NULL THEN
             PERFORM push_confirm(j, true, wall);
-            PERFORM total_add(q.no, 9, 1);
+            PERFORM total_add(q.no, @TOTAL_DUPLICATES@, 1);
             RETURN NEXT job_head('@STATUS_DUPLICATE@', now, wall);
             RETURN NEXT job_part(j, q.name);
             RETURN;
@@ -273,13 +273,14 @@ BEGIN
                                        ELSE n.priority END,
                    CASE n.state WHEN @JOB_SCHEDULED@ THEN 0 ELSE n.run_at_ms END,
                    CASE WHEN n.grp IS NOT NULL THEN n.lane END,
-                   n.run_at_ms, 0, 0, 0, 0, wall, n.no, n.priority, 0, coalesce(length(n.d), 0), 0,
-                   0, -1, n.grp, '', '', ''
+                   n.run_at_ms, 0, 0, 0, 0, wall, n.no, n.priority, 0, coalesce(length(n.d), 0),
+                   @LAST_NONE@, 0, -1, n.grp, '', '', ''
               FROM n),
         t AS (INSERT INTO job_total (queue, what, n)
-              SELECT n.no, 1, count(*) FROM n GROUP BY n.no
+              SELECT n.no, @TOTAL_PUSHED@, count(*) FROM n GROUP BY n.no
               UNION ALL
-              SELECT n.no, 11, count(*) FROM n WHERE n.state = @JOB_SCHEDULED@ GROUP BY n.no)
+              SELECT n.no, @DEPTH_SCHEDULED@, count(*) FROM n WHERE n.state = @JOB_SCHEDULED@
+               GROUP BY n.no)
         SELECT n.i, concat('{"queue":', to_json(n.name), ',"id":', to_json(n.id), ',"seq":', n.seq,
                            ',"state":', n.state, ',"priority":',
                            n.priority, ',"max_attempts":', n.max_attempts,

@@ -134,9 +134,9 @@ BEGIN
         SELECT concat(left(job_json(job_peek(u.s), q.name), -1), ',"payload_bytes":',
                       octet_length(b.payload),
                       ',"result_bytes":', coalesce(octet_length(e.result), 0), '}'),
-               CASE WHEN octet_length(b.payload) <= 4096 THEN b.payload END,
+               CASE WHEN octet_length(b.payload) <= @TEXT_BYTES_MAX@ THEN b.payload END,
                CASE WHEN e.result IS NULL THEN ''
-                    WHEN octet_length(e.result) <= 4096 THEN e.result END
+                    WHEN octet_length(e.result) <= @TEXT_BYTES_MAX@ THEN e.result END
           FROM unnest(seqs) WITH ORDINALITY AS u (s, i)
           JOIN LATERAL (SELECT x.seq, x.queue, x.payload FROM job x WHERE x.seq = u.s
                         LIMIT 1) AS b ON true
@@ -148,13 +148,17 @@ $$;
 
 -- ---- purge --------------------------------------------------------------------------------------
 
--- Delete ended jobs that are not locked. Returns how many there were.
+-- Delete ended jobs. Returns how many there were. Race-free: the DELETE waits for a retry, another
+-- purge or a parent that has one of these rows, and then passes over it, because the row is gone or
+-- has moved. What belongs to a job is only deleted if its row was deleted here; a unique key that a
+-- later job has taken over has another seq, or moves meanwhile. A parent that has ended never lives
+-- again, so a child that was found purgeable stays so.
 CREATE OR REPLACE FUNCTION done_delete(qs int[], states int[], ss bigint[]) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n int;
 BEGIN
-    -- By their locations. (A row that was changed since is left alone: it is no longer there.)
+    -- By their locations.
     WITH e AS (
         DELETE FROM job_done
          WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM unnest(qs, states, ss) AS u (queue, state, seq),
@@ -162,7 +166,7 @@ BEGIN
                                                   WHERE x.queue = u.queue AND x.state = u.state
                                                     AND x.seq = u.seq LIMIT 1) AS d))
         RETURNING queue, state, seq),
-    t AS (INSERT INTO job_total (queue, what, n) SELECT e.queue, 14, -count(*) FROM e
+    t AS (INSERT INTO job_total (queue, what, n) SELECT e.queue, @DEPTH_FAILED@, -count(*) FROM e
           WHERE e.state = @JOB_FAILED@ GROUP BY e.queue),
     b AS (DELETE FROM job WHERE seq = ANY (ARRAY(SELECT e.seq FROM e))
           RETURNING queue, unique_key, seq),

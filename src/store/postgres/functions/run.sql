@@ -131,8 +131,8 @@ BEGIN
     END IF;
     IF NOT done THEN
         INSERT INTO run_log (run, at, data)
-        SELECT r_seq, n_bytes + i, substr(d, i + 1, 65536)
-          FROM generate_series(0, n - 1, 65536) AS i;
+        SELECT r_seq, n_bytes + i, substr(d, i + 1, @LOG_PIECE_BYTES@)
+          FROM generate_series(0, n - 1, @LOG_PIECE_BYTES@) AS i;
     END IF;
     IF n > 0 AND kept > 0 THEN
         DELETE FROM run_log WHERE run = r_seq AND at < kept AND at + octet_length(data) <= kept;
@@ -258,9 +258,8 @@ END $$;
 
 -- ---- what the locks tell ------------------------------------------------------------------------
 
--- The lease or waiter of a run ends, and so does the run. was: its state (1 = a waiter); how:
--- RELEASED 5, EXPIRED 6, BROKEN 7. For a waiter the first event counts, not the latest by the time
--- someone looks.
+-- The lease or waiter of a run ends, and so does the run. was: its state; how: LEASE_RELEASED
+-- and so on. For a waiter the first event counts, not the latest by the time someone looks.
 CREATE OR REPLACE FUNCTION run_lost(run_seq bigint, was int, how int, due_ms bigint,
                                     deadline_ms bigint, reason text,
                                     now bigint, wall bigint) RETURNS void LANGUAGE plpgsql AS $$

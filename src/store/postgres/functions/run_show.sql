@@ -130,7 +130,7 @@ BEGIN
                       (least(l.at + octet_length(l.data), past) - greatest(l.at, first))::int),
                ''::bytea ORDER BY l.at), ''::bytea)
       FROM run_log l
-     WHERE l.run = seq AND l.at > first - 65536 AND l.at < past
+     WHERE l.run = seq AND l.at > first - @LOG_PIECE_BYTES@ AND l.at < past
        AND l.at + octet_length(l.data) > first);
 END $$;
 
@@ -163,7 +163,7 @@ END $$;
 
 -- The runs that a listing reads, newest first, at most n of them, and n_ended of each final state:
 -- for each state, along one index. Live ones are included if PENDING, RUNNING, FAILED or CANCELLED
--- ones match (54, as bits): they may be shown as they will end.
+-- ones match (@may_be_live@): they may be shown as they will end.
 CREATE OR REPLACE FUNCTION run_scan(t text, k text, below bigint, states int, n int, n_ended int)
 RETURNS SETOF run
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$

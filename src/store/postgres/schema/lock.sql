@@ -1,7 +1,6 @@
 -- schema/lock.sql: leases, waiters and learned lock order. The rules are in src/core/README.md.
 
--- Leases, live and ended: OFFERED (2), HELD (3), CLOSING (4); RELEASED (5), EXPIRED (6), BROKEN
--- (7).
+-- Leases, live (OFFERED, HELD, CLOSING) and ended (RELEASED, EXPIRED, BROKEN).
 --
 -- The newest fence of a key is authoritative. A release marks the row as ended, in place: that row
 -- remembers that this (key, holder) has ended, and a sweep deletes it a minute later. Deleting and

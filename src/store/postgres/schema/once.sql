@@ -8,7 +8,7 @@ CREATE TABLE once (
     attempt     text     COLLATE "C" NOT NULL,
     token       bigint   NOT NULL,
     fingerprint bytea    NOT NULL,
-    state       smallint NOT NULL, -- 1 RUNNING, 2 DONE
+    state       smallint NOT NULL, -- ONCE_RUNNING, ONCE_DONE
     expires_ms  bigint   NOT NULL, -- of the claim, lease time
     keep_ms     bigint   NOT NULL,
     purge_ms    bigint   NOT NULL, -- RUNNING: lease time, DONE: wall clock

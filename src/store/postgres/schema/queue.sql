@@ -10,7 +10,7 @@ CREATE TABLE queue (
     no                    int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant                text COLLATE "C" NOT NULL,
     name                  text COLLATE "C" NOT NULL,
-    strategy              int     NOT NULL DEFAULT 1, -- 1 pessimistic, 2 optimistic
+    strategy              int     NOT NULL DEFAULT 1 + @STRATEGY_PESSIMISTIC@,
     max_attempts          int     NOT NULL DEFAULT 5,
     lease_ms              bigint  NOT NULL DEFAULT 30000,
     backoff_ms            bigint  NOT NULL DEFAULT 1000,
@@ -33,11 +33,7 @@ CREATE TABLE queue (
 CREATE TABLE job_total (
     n     bigint   NOT NULL,
     queue int      NOT NULL,
-    -- 1 pushed, 2 claimed, 3 completed, 4 failed_attempts, 5 failed, 6 snoozed, 7 cancelled,
-    -- 8 recovered, 9 duplicates, 10 stale;
-    what  smallint NOT NULL
-                            -- 11 to 14: corrections for the number of jobs in each state, see
-                            -- depth_add()
+    what  smallint NOT NULL -- TOTAL_*, or DEPTH_*: a correction, see depth_add()
 );
 CREATE INDEX job_total_queue ON job_total (queue);
 
@@ -65,15 +61,15 @@ CREATE UNIQUE INDEX job_parent ON job (parent, ordinal) WHERE parent IS NOT NULL
 
 -- The part of a live job that changes. `lane` is where it waits: 8 * queue + kind, and (ord, at,
 -- seq) is its place there:
---   1  SCHEDULED, by run_at         ord = run_at_ms   at = 0
---   2  READY, in claiming order     ord = priority    at = run_at_ms
---   3  RUNNING, a parent            ord = 0           at = 0
---   4  READY, its group is full     ord = priority    at = run_at_ms
---   5  READY, of a group with a limit: the next claim decides whether there is room
--- and lane 0 for the claimed ones of all queues, at = 0: ord is when to check whether the claim is
--- dead, never later than expires_ms. A heartbeat does not change it, so it changes no index and
--- finds room on its page (a HOT update); a check that finds the claim alive moves it on. `glane` is
--- 8 * queue + kind, for a claimed one too, if the job has a group.
+--   LANE_SCHEDULED  SCHEDULED, by run_at         ord = run_at_ms   at = 0
+--   LANE_READY      READY, in claiming order     ord = priority    at = run_at_ms
+--   LANE_PARENT     RUNNING, a parent            ord = 0           at = 0
+--   LANE_BLOCKED    READY, its group is full     ord = priority    at = run_at_ms
+--   LANE_UNDECIDED  READY, of a group with a limit: the next claim decides whether there is room
+-- and LANE_CLAIMED for the claimed ones of all queues, at = 0: ord is when to check whether the
+-- claim is dead, never later than expires_ms. A heartbeat does not change it, so it changes no
+-- index and finds room on its page (a HOT update); a check that finds the claim alive moves it on.
+-- `glane` is 8 * queue + kind, for a claimed one too, if the job has a group.
 --
 -- Why there are so few indexes, and expressions in them: the planner may have statistics of this
 -- table from a time when it was nearly empty, and then uses any index that has a column of the
@@ -96,7 +92,7 @@ CREATE TABLE job_live (
     attempt    int      NOT NULL,
     bytes      int      NOT NULL, -- of the payload: a claim adds them up before it takes jobs
     last       smallint NOT NULL, -- how the last attempt ended: enum il__job_last
-    flags      smallint NOT NULL, -- 1 cancelled, 2 silent, 4 sealed
+    flags      smallint NOT NULL, -- JOB_FLAG_*
     progress   smallint NOT NULL,
     grp        text COLLATE "C",
     worker     text COLLATE "C" NOT NULL,
@@ -129,7 +125,7 @@ CREATE TABLE job_done (
     completed_ms bigint   NOT NULL, -- and updated
     queue        int      NOT NULL,
     attempt      int      NOT NULL,
-    state        smallint NOT NULL, -- 4 COMPLETED, 5 FAILED, 6 CANCELLED
+    state        smallint NOT NULL, -- COMPLETED, FAILED or CANCELLED
     last         smallint NOT NULL,
     flags        smallint NOT NULL,
     progress     smallint NOT NULL,
@@ -221,7 +217,7 @@ CREATE TYPE job_row AS (
     grp             text,
     unique_key      text,
     state           int,
-    blocked         boolean, -- READY, but in lane 4 or 5
+    blocked         boolean, -- READY, but in LANE_BLOCKED or LANE_UNDECIDED
     last            int,
     attempt         int,
     token           bigint,

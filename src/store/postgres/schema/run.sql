@@ -1,6 +1,6 @@
 -- schema/run.sql: runs and their logs. The rules are in src/core/runs.md.
 
--- Runs, live and ended: PENDING (1), RUNNING (2), or how it ended. Live ones are few and change
+-- Runs, live (PENDING, RUNNING) and ended. Live ones are few and change
 -- often, ended ones are many and never change again until they are purged. A stage writes no
 -- indexed column, and there is room beside the row: the update stays within the page (HOT).
 CREATE TABLE run (

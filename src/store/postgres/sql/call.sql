@@ -13,7 +13,7 @@ SELECT i, out, data, data2 FROM @schema.apply($1, $2, $3, $4)
 
 -- name: work
 -- A single claim, many finishes, or finishes followed by a claim; see
--- functions/queue_finish_claim.sql. The columns are those of enum work_column in rows.c.
+-- functions/queue_finish_claim.sql. The columns are those of enum work_column in job_many.c.
 -- params:  1 the claim or NULL; of finishes, or NULL:  2 tenant  3 queue  4 their worker  5 tokens
 --          6 places  7 results or NULL  8 some have unique keys
 --          9 now_ms or NULL  10 wall_ms or NULL
@@ -21,7 +21,7 @@ SELECT * FROM @schema.work_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, true)
 
 -- name: locks
 -- Acquires, renewals and releases of many callers; see functions/lock_many.sql. The columns are
--- those of enum lock_column in locks.c.
+-- those of enum lock_column in lock_many.c.
 -- params:  1 kinds  2 tenants  3 keys  4 holders  5 fences  6 ttls  7 settle times  8 metas
 --          9 places  10 now_ms or NULL
 SELECT * FROM @schema.lock_many($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)

@@ -5,6 +5,11 @@
 -- with our rights (triggers by their functions), and also who could add to it later. All names are
 -- qualified with pg_catalog, and operators get exactly the types that it defines, so nothing in
 -- another schema of the search_path is a better match.
+--
+-- What is in the schema is found through pg_depend, in which every such object refers to it, by an
+-- index; the catalogues have no index by schema, and reading them costs more than all else that a
+-- command does when it connects. Only a superuser can change pg_depend. Indexes, and the types of
+-- rows and arrays, always belong to the owner of their table or type.
 -- params:  1 schema  2 strict
 -- returns: what it is, its name, whose it is
 WITH s AS (
@@ -20,36 +25,43 @@ trusted AS (
     UNION ALL
     SELECT x.role FROM s, me, LATERAL (VALUES (s.nspowner), (s.grantee)) x (role)
      WHERE NOT $2 AND NOT me.rolsuper AND x.role <> 0::pg_catalog.oid),
-o (kind, name, owner) AS (
-    SELECT 'schema', $1::pg_catalog.text, s.nspowner FROM s
+d AS MATERIALIZED (
+    SELECT d.classid, d.objid
+      FROM pg_catalog.pg_depend d
+     WHERE d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+       AND d.refobjid = (SELECT s.oid FROM s LIMIT 1)),
+o (class, object, owner) AS MATERIALIZED (
+    SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid, s.oid, s.nspowner FROM s
     UNION ALL
-    SELECT 'right', 'CREATE', s.grantee FROM s WHERE s.grantee IS NOT NULL
+    SELECT NULL, NULL, s.grantee FROM s WHERE s.grantee IS NOT NULL
     UNION ALL
-    SELECT CASE c.relkind WHEN 'S' THEN 'sequence' WHEN 'v' THEN 'view' WHEN 'i' THEN 'index'
-                          ELSE 'table' END, c.relname::pg_catalog.text, c.relowner
-      FROM pg_catalog.pg_class c WHERE c.relnamespace IN (SELECT s.oid FROM s)
+    SELECT d.classid, d.objid,
+           CASE d.classid
+           WHEN 'pg_catalog.pg_class'::pg_catalog.regclass
+           THEN (SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid = d.objid)
+           WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass
+           THEN (SELECT p.proowner FROM pg_catalog.pg_proc p WHERE p.oid = d.objid)
+           WHEN 'pg_catalog.pg_type'::pg_catalog.regclass
+           THEN (SELECT t.typowner FROM pg_catalog.pg_type t WHERE t.oid = d.objid)
+           WHEN 'pg_catalog.pg_operator'::pg_catalog.regclass
+           THEN (SELECT x.oprowner FROM pg_catalog.pg_operator x WHERE x.oid = d.objid)
+           WHEN 'pg_catalog.pg_opclass'::pg_catalog.regclass
+           THEN (SELECT x.opcowner FROM pg_catalog.pg_opclass x WHERE x.oid = d.objid)
+           WHEN 'pg_catalog.pg_collation'::pg_catalog.regclass
+           THEN (SELECT x.collowner FROM pg_catalog.pg_collation x WHERE x.oid = d.objid)
+           END
+      FROM d
     UNION ALL
-    SELECT 'function', p.proname::pg_catalog.text, p.proowner
-      FROM pg_catalog.pg_proc p WHERE p.pronamespace IN (SELECT s.oid FROM s)
-    UNION ALL
-    SELECT 'type', t.typname::pg_catalog.text, t.typowner
-      FROM pg_catalog.pg_type t WHERE t.typnamespace IN (SELECT s.oid FROM s)
-    UNION ALL
-    SELECT 'operator', x.oprname::pg_catalog.text, x.oprowner
-      FROM pg_catalog.pg_operator x WHERE x.oprnamespace IN (SELECT s.oid FROM s)
-    UNION ALL
-    SELECT 'operator class', x.opcname::pg_catalog.text, x.opcowner
-      FROM pg_catalog.pg_opclass x WHERE x.opcnamespace IN (SELECT s.oid FROM s)
-    UNION ALL
-    SELECT 'collation', x.collname::pg_catalog.text, x.collowner
-      FROM pg_catalog.pg_collation x WHERE x.collnamespace IN (SELECT s.oid FROM s)
-    UNION ALL
-    SELECT 'trigger', t.tgname::pg_catalog.text, p.proowner
-      FROM pg_catalog.pg_trigger t
-      JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
-      JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
-     WHERE NOT t.tgisinternal AND c.relnamespace IN (SELECT s.oid FROM s))
-SELECT o.kind, o.name, coalesce(r.rolname::pg_catalog.text, 'PUBLIC')
-  FROM o LEFT JOIN pg_catalog.pg_roles r ON r.oid = o.owner
- WHERE NOT EXISTS (SELECT FROM trusted t WHERE t.oid = o.owner)
+    SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid,
+           (SELECT p.proowner FROM pg_catalog.pg_proc p WHERE p.oid = t.tgfoid)
+      FROM d, LATERAL (SELECT t.oid, t.tgfoid FROM pg_catalog.pg_trigger t
+                        WHERE t.tgrelid = d.objid AND NOT t.tgisinternal
+                       OFFSET 0) t
+     WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass)
+SELECT coalesce(i.type, 'privilege'), coalesce(i.identity, 'CREATE'),
+       coalesce(r.rolname::pg_catalog.text, 'PUBLIC')
+  FROM o
+  LEFT JOIN pg_catalog.pg_roles r ON r.oid = o.owner,
+       LATERAL pg_catalog.pg_identify_object(o.class, o.object, 0) i
+ WHERE o.owner IS NOT NULL AND NOT EXISTS (SELECT FROM trusted t WHERE t.oid = o.owner)
  LIMIT 1

@@ -94,7 +94,7 @@ local function failed(why)
 end
 
 local function unknown()
-  error('there is no such verb')
+  error('unknown verb')
 end
 
 local ACQUIRE, RELEASE, FINISH = 65, 82, 70 -- A, R, F

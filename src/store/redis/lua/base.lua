@@ -123,8 +123,7 @@ end
 local function full()
   return {
     status = @STATUS_FULL@,
-    detail = 'the server is out of memory (maxmemory): '
-      .. 'nothing new is accepted until something is released',
+    detail = 'the server is out of memory (maxmemory); new data is refused until some is released',
   }
 end
 
@@ -173,7 +172,7 @@ local function change_server(c, s, safe, why)
     'lost', N(c.now))
 end
 
-local EMPTIED = 'the store was emptied'
+local EMPTIED = 'the store was flushed'
 
 -- May leases be granted? nil, or the head to answer with. Call it before a lease is granted or
 -- offered: an acquire returns the head; handing a key to the next waiter does nothing (waiters poll
@@ -199,8 +198,7 @@ closed = function(c)
   return {
     status = @STATUS_STORE@,
     detail = string.format(
-      'leases are not granted for %.0f s more: %s, '
-        .. 'and leases that it did not know of may still be held',
+      'no leases are granted for another %.0f s: %s, and leases unknown to it may still be held',
       math.ceil((s.closed - c.now) / 1000), s.why or 'the server has changed'),
   }
 end

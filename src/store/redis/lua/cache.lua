@@ -20,7 +20,6 @@
 do
 
 local KEEP_MS = @CACHE_KEEP_MS@
-local YEAR_MS = 31622400000
 
 local function has(flags, flag)
   return math.floor((flags or 0) / flag) % 2 == 1
@@ -83,7 +82,7 @@ local function is_early(o, left_ms, build_ms)
   if not o.early then
     return false
   end
-  local build = math.min(build_ms, YEAR_MS)
+  local build = math.min(build_ms, @DELAY_MS_MAX@)
   local low = build % 65536
   return left_ms <= (build - low) / 65536 * o.early + math.floor(low * o.early / 65536)
 end

@@ -119,13 +119,13 @@ L.classic_break = function(c, o, ks)
       fence = L.newest(ks) }
   elseif (o.flags or 0) % 2 ~= @FLAG_BREAK_NOW@ then
     return { status = @STATUS_STATE@,
-      detail = 'held by a classic client of Redis, which cannot be told to ' ..
-      'let go: only "now" deletes its lock' }
+      detail = 'held by a classic Redis client, which cannot be notified; '
+        .. 'use "now" to delete its lock' }
   end
   local item = L.item(theirs, L.live_waiters(c, ks))
   redis.call('DEL', name_of(ks))
   ks.foreign = nil
-  L.give_on(c, ks)
+  L.offer_next(c, ks)
   return { status = @STATUS_OK@, items = { item }, now_ms = c.now, wall_ms = c.wall,
     fence = L.newest(ks) }
 end
@@ -162,7 +162,7 @@ L.classic_sweep = function(c, limit, counts)
       redis.call('ZADD', index, c.now, tk)
     else
       redis.call('ZREM', index, tk)
-      L.give_on(c, ks, counts)
+      L.offer_next(c, ks, counts)
     end
   end
 end

@@ -62,8 +62,8 @@ V.cron_set = function(c, o, data)
     return { status = @STATUS_OK@, ask = 'next', now_ms = c.now, wall_ms = c.wall }
   end
   local e = {
-    tenant = o.tenant, name = o.name, queue = o.key, schedule = o.schedule, missed = o.missed or 0,
-    priority = o.priority or 0,
+    tenant = o.tenant, name = o.name, queue = o.key, schedule = o.schedule,
+    missed = o.missed or @MISSED_SKIP@, priority = o.priority or 0,
     max_attempts = o.max_attempts or 0, n_ticks = old and old.n_ticks or 0,
     last = old and old.last or 0, payload = data or '',
   }

@@ -1,5 +1,5 @@
--- history.lua: what happened to keys. The rules are in src/core/history.h; push() is a port of
--- il__history_add().
+-- history.lua: the recorded expiries, breaks and refusals of keys. The rules are in
+-- src/core/history.h; push() is a port of il__history_add().
 --
 -- An event is an array: seq, kind, count, fence (a string), since_ms, first_ms, last_ms, holder,
 -- meta, other, reason; times are those of the wall clock. After the tag:

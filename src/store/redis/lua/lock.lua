@@ -42,7 +42,7 @@ local function conflict(ks, mode, permits)
   return L.count(ks) < permits and 'free' or 'conflict'
 end
 
--- ---- ending and giving on -----------------------------------------------------------------------
+-- ---- ending and offering to the next ------------------------------------------------------------
 
 -- A lease is remembered, unless it was never confirmed. Its run is notified first, while the lease
 -- still exists.
@@ -86,7 +86,7 @@ local function offer(c, w)
 end
 
 -- First in, first out: no one overtakes. While grants are refused nothing is offered; waiters poll.
-L.give_on = function(c, ks, counts)
+L.offer_next = function(c, ks, counts)
   while ks.waiters do
     local w = L.queue_head(c, ks)
     -- mutant grant_without_recheck: if not w or closed(c) then
@@ -146,13 +146,13 @@ L.expire = function(c, ks, counts)
     counts.n_runs = counts.n_runs + n_runs
   end
   if n_expired + n_dropped > 0 then
-    L.give_on(c, ks, counts)
+    L.offer_next(c, ks, counts)
   end
   return n_expired + n_dropped
 end
 
 L.key_give_on = function(c, t, k)
-  L.give_on(c, L.load(c, t, k))
+  L.offer_next(c, L.load(c, t, k))
 end
 
 -- ---- answers ------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ end
 local function own_wait(c, o, ks, w)
   if w.verdict ~= '' then
     L.waiter_leave(c, w)
-    L.give_on(c, ks)
+    L.offer_next(c, ks)
     return { status = @STATUS_DEADLOCK@, detail = w.verdict }
   end
   if w.mode ~= (o.mode or @MODE_EXCLUSIVE@) or w.permits ~= (o.permits or 0) then
@@ -252,7 +252,7 @@ local function own_wait(c, o, ks, w)
   if (o.wait_ms or 0) == 0 then
     local head = answer_held(c, ks)
     L.waiter_leave(c, w)
-    L.give_on(c, ks)
+    L.offer_next(c, ks)
     return head
   end
   set_waiter_times(c, w, o.wait_ms)
@@ -376,7 +376,7 @@ L.acquire_do = function(c, o, run)
   if not own then return c.own and full() or acquire_new(c, o, ks, run) end
   -- Nothing was offered while grants were refused, or while the key was held by a classic client,
   -- whose release we are not notified of.
-  L.give_on(c, ks)
+  L.offer_next(c, ks)
   local offered = L.lease_of(ks, o.holder)
   return offered and own_lease(c, o, offered) or own_wait(c, o, ks, own)
 end
@@ -553,7 +553,7 @@ local function release(c, o)
   local l, own = find_current(o, ks)
   if not l then return answer_not_current(c, o, ks, own) end
   L.lease_end(c, l, @LEASE_ON_RELEASE@)
-  L.give_on(c, ks)
+  L.offer_next(c, ks)
   return { status = @STATUS_OK@, fence = L.newest(ks) }
 end
 
@@ -580,7 +580,7 @@ local function break_lease(c, o, ks, l)
   l.reason = o.reason or ''
   if now or l.state == @LEASE_OFFERED@ then
     L.lease_end(c, l, @LEASE_ON_BREAK_NOW@)
-    L.give_on(c, ks)
+    L.offer_next(c, ks)
   else
     l.state = @LEASE_HELD_ON_BREAK@
     L.lease_save(c, l)

@@ -90,7 +90,7 @@ V.x_verdict = function(c, o)
     w.verdict = o.text
     L.waiter_leave(c, w)
   end
-  L.give_on(c, ks)
+  L.offer_next(c, ks)
   return { status = @STATUS_OK@, found = 1 }
 end
 

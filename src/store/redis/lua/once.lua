@@ -3,7 +3,7 @@
 -- Race-free because each op is one FCALL: a key cannot change between reading and writing it.
 --
 -- Keys, per tenant and key:
---   o    hash: attempt, token, print (the fingerprint, in hex), state (1 RUNNING, 2 DONE), expires,
+--   o    hash: attempt, token, print (the fingerprint, in hex), state (RUNNING, DONE), expires,
 --        keep, purge, created, meta, before (of a takeover), code, answer. Only ops that show or
 --        compare an answer read that field; renewing a claim does not touch it.
 -- per tenant:

@@ -175,10 +175,11 @@ local function show_depth(c, q, info)
   if n_due > 0 then
     oldest = math.min(oldest, tonumber(redis.call('ZRANGE', later, 0, 0, 'WITHSCORES')[2]))
   end
+  -- mutant depth_not_lowered: info.n_scheduled = n_later
   info.n_scheduled = n_later - n_due
   info.n_ready = n_due + redis.call('ZCARD', ready) + redis.call('ZCARD', full)
   info.n_running = Q.n_of_class(c, q, Q.RUNNING_CLASS)
-  info.n_failed = Q.n_of_class(c, q, 2)
+  info.n_failed = Q.n_of_class(c, q, Q.CLASS_OF[@JOB_FAILED@])
   info.oldest_ms = oldest < math.huge and math.max(c.wall - oldest, 0) or 0
 end
 
@@ -194,7 +195,7 @@ local function show(c, q)
   end
   show_depth(c, q, info)
   info.pushed = tonumber(info.pushed or 0) + redis.call('ZCARD', Q.key(c, q, 'jobs'))
-  info.completed = tonumber(info.completed or 0) + Q.n_of_class(c, q, 1)
+  info.completed = tonumber(info.completed or 0) + Q.n_of_class(c, q, Q.CLASS_OF[@JOB_COMPLETED@])
   return info
 end
 

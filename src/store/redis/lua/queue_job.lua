@@ -186,7 +186,7 @@ end
 -- The parts that rows of one claim share are compared with those of the last row: unpacking them
 -- costs twice as much. These are the front, and what surrounds the seq: the strings before it, and
 -- traits and queue, 47 bytes after it.
-local front, state, expires = '', 0, 0
+local front, state, expires = '', @JOB_NONE@, 0
 local texts, seq_at, tail, tail_end, plain, queue = '', 66, '', 113, false, ''
 
 local function peek_anew(row)

@@ -1,7 +1,7 @@
 -- queue_show.lua: formats jobs for replies; get, list and purge.
 do
 
-local TEXT_BYTES_MAX = 4096 -- a listing leaves out what is larger
+local TEXT_BYTES_MAX = @TEXT_BYTES_MAX@ -- a listing leaves out what is larger
 local PAGE = 200
 
 -- ---- one job ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@
 --                    last 1 MiB are deleted
 -- Live runs are few, and found without reading history; listings read only what they may show.
 do
-local PIECE, LOG_KEPT, LOG_READ = 65536, @LOG_BYTES_MAX@, @LOG_READ_BYTES@
+local PIECE, LOG_KEPT, LOG_READ = @LOG_PIECE_BYTES@, @LOG_BYTES_MAX@, @LOG_READ_BYTES@
 -- where runs are listed: the live ones, and those that ended in a state
 local CLASSES = {
   'live', '@RUN_COMPLETED@', '@RUN_FAILED@', '@RUN_CANCELLED@', '@RUN_TIMEOUT@',

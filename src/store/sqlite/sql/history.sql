@@ -1,5 +1,5 @@
--- history.sql: what happened to keys. Each key has one row with all of its events, which
--- core/history.c reads and writes.
+-- history.sql: the recorded expiries, breaks and refusals of keys. Each key has one row with all of
+-- its events, which core/history.c reads and writes.
 --
 -- No event is lost and no limit exceeded: the row is read, changed and written in one write
 -- transaction (transaction.sql), and so is the number of keys of a tenant.

@@ -234,7 +234,7 @@ SELECT piece, length(data) FROM il_run_log WHERE run = ?1 ORDER BY offset DESC L
 -- params:  1 run  2 from  3 to
 -- returns: offset, data
 SELECT offset, data FROM il_run_log
- WHERE run = ?1 AND offset > ?2 - 65536 AND offset < ?3
+ WHERE run = ?1 AND offset > ?2 - @LOG_PIECE_BYTES@ AND offset < ?3
  ORDER BY offset;
 
 -- name: run_log_remove

@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "http/bucket.h"
 #include "http/handler.h"
-#include "http/list.h"
+#include "http/list_stream.h"
 #include "tables.h"
 #include "toy.h"
 
@@ -90,13 +90,10 @@ static const struct wire_object toy_out = { .name     = "Toy",
 struct toy_in *
 toy_take(struct http_request *r)
 {
-    struct toy_in *in = http_alloc(r, sizeof *in);
+    struct toy_in *in = http_calloc(r, sizeof *in);
 
-    if (in == NULL) {
-        http_fail_nomem(r);
+    if (in == NULL)
         return NULL;
-    }
-    *in      = (struct toy_in){ 0 };
     r->state = in;
     return http_take_query(r, in) ? in : NULL;
 }
@@ -229,11 +226,11 @@ hold_until(struct http_request *r, int gate_fd, bool stubborn)
     int           n;
 
     CHECK(gone_fd >= 0);
-    http_on_gone(r, on_gone, &gone_fd);
+    http_on_disconnect(r, on_gone, &gone_fd);
     do
         n = poll(fds, ARRAY_LEN(fds), stubborn ? -1 : (int)http_request_left_ms(r));
     while (n < 0 && errno == EINTR);
-    http_on_gone(r, NULL, NULL);
+    http_on_disconnect(r, NULL, NULL);
     (void)close(gone_fd);
     if (n == 0)
         return DEADLINE;
@@ -325,7 +322,7 @@ static const struct http_app_error errors[] = {
 static const struct http_route routes[] = {
     { .method     = "GET",
       .path       = "/toy/read",
-      .permission = HTTP_MAY_admin,
+      .permission = HTTP_ACCESS(admin, NONE),
       .grant      = "admin:toy",
       .id         = "toy_read",
       .fn         = say_ok,
@@ -333,7 +330,7 @@ static const struct http_route routes[] = {
       .summary    = "Needs admin:toy" },
     { .method     = "POST",
       .path       = "/toy/write",
-      .permission = HTTP_MAY_admin,
+      .permission = HTTP_ACCESS(admin, NONE),
       .grant      = "admin:toy:write",
       .id         = "toy_write",
       .fn         = say_ok,
@@ -341,7 +338,7 @@ static const struct http_route routes[] = {
       .summary    = "Needs admin:toy:write" },
     { .method     = "POST",
       .path       = "/toy/limited",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_limited",
       .fn         = limited,
       .query      = &toy_in,
@@ -351,7 +348,7 @@ static const struct http_route routes[] = {
       .summary    = "Twice an hour" },
     { .method     = "POST",
       .path       = "/toy/measure",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_measure",
       .fn         = measure,
       .query      = &toy_in,
@@ -359,7 +356,7 @@ static const struct http_route routes[] = {
       .summary    = "Counts and logs" },
     { .method     = "POST",
       .path       = "/toy/flood",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_flood",
       .fn         = flood,
       .query      = &toy_in,
@@ -367,7 +364,7 @@ static const struct http_route routes[] = {
       .summary    = "Logs n lines" },
     { .method     = "POST",
       .path       = "/toy/hold",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_hold",
       .fn         = hold,
       .query      = &toy_in,
@@ -375,14 +372,14 @@ static const struct http_route routes[] = {
       .summary    = "Keeps a thread until it is released" },
     { .method     = "POST",
       .path       = "/toy/release",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_release",
       .fn         = release,
       .answer     = &toy_out,
       .summary    = "Releases all, now and later" },
     { .method     = "GET",
       .path       = "/toy/list",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, NONE),
       .id         = "toy_list",
       .fn         = list,
       .query      = &toy_in,
@@ -391,7 +388,7 @@ static const struct http_route routes[] = {
       .summary    = "Lists n items" },
     { .method     = "POST",
       .path       = "/toy/rows",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_rows",
       .fn         = toy_rows,
       .query      = &toy_in,
@@ -399,7 +396,7 @@ static const struct http_route routes[] = {
       .summary    = "Creates n courses" },
     { .method     = "POST",
       .path       = "/toy/lock",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_lock",
       .fn         = toy_lock,
       .query      = &toy_in,
@@ -407,7 +404,7 @@ static const struct http_route routes[] = {
       .summary    = "Locks n courses" },
     { .method     = "POST",
       .path       = "/toy/query",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_query",
       .fn         = toy_query,
       .query      = &toy_in,
@@ -415,7 +412,7 @@ static const struct http_route routes[] = {
       .summary    = "Queries without end" },
     { .method     = "POST",
       .path       = "/toy/runs",
-      .permission = HTTP_MAY_write,
+      .permission = HTTP_ACCESS(write, NONE),
       .id         = "toy_run",
       .fn         = toy_run,
       .query      = &toy_in,
@@ -423,7 +420,7 @@ static const struct http_route routes[] = {
       .summary    = "Starts a run that counts n" },
     { .method     = "GET",
       .path       = "/toy/greetings/{name}",
-      .permission = HTTP_MAY_read,
+      .permission = HTTP_ACCESS(read, NONE),
       .id         = "toy_greet",
       .fn         = toy_greet,
       .answer     = &toy_greeting_out,

@@ -84,7 +84,7 @@ transact(struct http_request *r, const char *caller, il_guard_fn *fn)
 
     opts.pipeline = "toy";
     opts.caller   = caller;
-    http_limit(r, toy_of(r)->tables, &opts);
+    http_bind_deadline(r, toy_of(r)->tables, &opts);
     w->status = il_guard_transact(toy_of(r)->tables, &opts, fn, w, NULL, &w->error);
 }
 
@@ -131,11 +131,9 @@ begin(struct http_request *r, http_fn *fn)
                   TOY_ROWS_MAX);
         return;
     }
-    struct work *w = http_alloc(r, sizeof *w);
-    if (w == NULL) {
-        http_fail_nomem(r);
+    struct work *w = http_calloc(r, sizeof *w);
+    if (w == NULL)
         return;
-    }
     *w = (struct work){ .server = r->server, .in = *in, .tenant = r->caller->tenant };
     for (uint32_t i = 0; i < in->n; i++)
         (void)snprintf(w->codes[i], sizeof w->codes[i], "c%05u", i);

@@ -106,7 +106,7 @@ started(struct http_request *r)
         http_fail_op(r, op, toy_http_app.name);
         return;
     }
-    work_take(toy_of(r)->work, r->caller->tenant, op->out.runs[0].id, TOY_SUBJECT);
+    work_slot_created(toy_of(r)->work, r->caller->tenant, op->out.runs[0].id, TOY_SUBJECT);
     toy_say(r, op->out.runs[0].id, 0);
 }
 
