@@ -33,6 +33,7 @@ struct t_proxy {
     enum t_proxy_loss what;
     unsigned          left; /* until something is lost; 0 = nothing will be */
     bool              lost, cut, closing;
+    int               delay_ms; /* of each answer */
 };
 
 static int
@@ -122,6 +123,17 @@ send_all(int fd, const char *data, size_t n)
     return true;
 }
 
+/* Hold an answer back; the other pairs wait, too. */
+static void
+delay(struct t_proxy *p)
+{
+    CHECK(pthread_mutex_lock(&p->mutex) == 0);
+    int ms = p->delay_ms;
+    CHECK(pthread_mutex_unlock(&p->mutex) == 0);
+    if (ms > 0)
+        (void)poll(NULL, 0, ms);
+}
+
 static void
 pass(struct t_proxy *p, struct pair *pair, bool from_client)
 {
@@ -132,6 +144,8 @@ pass(struct t_proxy *p, struct pair *pair, bool from_client)
     bool        turn = from_client != pair->asking; /* the other side speaks now */
 
     pair->asking = from_client;
+    if (turn && !from_client)
+        delay(p);
     if (n <= 0 || (turn && is_lost(p, from_client ? T_PROXY_REQUEST : T_PROXY_ANSWER)) ||
         !send_all(to, data, (size_t)n))
         hang_up(pair);
@@ -272,6 +286,14 @@ t_proxy_lost(struct t_proxy *p)
     bool lost = p->lost;
     CHECK(pthread_mutex_unlock(&p->mutex) == 0);
     return lost;
+}
+
+void
+t_proxy_delay(struct t_proxy *p, int ms)
+{
+    CHECK(pthread_mutex_lock(&p->mutex) == 0);
+    p->delay_ms = ms;
+    CHECK(pthread_mutex_unlock(&p->mutex) == 0);
 }
 
 void

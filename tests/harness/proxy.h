@@ -33,6 +33,9 @@ void t_proxy_lose(struct t_proxy *p, enum t_proxy_loss what, unsigned n);
 /* Has it been lost? */
 bool t_proxy_lost(struct t_proxy *p);
 
+/* From now on each answer arrives this much later at least, like that of a busy server. */
+void t_proxy_delay(struct t_proxy *p, int ms);
+
 /* From now on nothing passes, in neither direction, and connections stay open; or everything
  * again. */
 void t_proxy_cut(struct t_proxy *p, bool cut);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "harness/clock.h"
+#include "harness/proxy.h"
 #include "harness/redis.h"
 #include "harness/unit.h"
 
@@ -428,33 +429,35 @@ U_TEST(a_look_has_an_end)
 {
     enum {
         KEYS   = 100000,
-        SCANS  = KEYS / 500, /* that a whole look needs at least */
+        SCANS  = KEYS / 500, /* that a whole look needs at least: two seconds */
         THEIRS = 20
     };
     static struct fleet f;
     il_open_opts        o = IL_OPEN_OPTS_INIT;
     il                 *h;
-    char                text[80];
+    char                text[T_PATH_BYTES];
     unsigned            before;
 
     fleet_start(&f);
-    o.timeout_ms = 400;
-    T_EQ(il_open(f.url, &o, &h, NULL), IL_OK);
+    struct t_proxy *slow = t_proxy_to_store(f.url, text);
+    o.timeout_ms         = 400;
+    T_EQ(il_open(text, &o, &h, NULL), IL_OK);
     says(&f, "fill 100000", "yes");
     for (unsigned i = 0; i < THEIRS; i++) {
         (void)snprintf(text, sizeof text, "take pipeline_lock:default:%u run 600", i);
         says(&f, text, "yes");
     }
-    says(&f, "busy 10", "yes");
+    t_proxy_delay(slow, 10);
     do
         before = scans(&f);
     while (count_listed(h) < 0);
     T_TRUE(scans(&f) - before < SCANS);
-    says(&f, "busy 0", "yes");
+    t_proxy_delay(slow, 0);
     says(&f, "give pipeline_lock:default:0 run", "yes");
     while (count_listed(h) != THEIRS - 1)
         (void)poll(NULL, 0, 20);
     il_close(h);
+    t_proxy_free(slow);
     fleet_stop(&f);
 }
 

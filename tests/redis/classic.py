@@ -13,30 +13,18 @@ lock NAME TTL_S          redis-py's Lock, without waiting: "yes" or "no"
 unlock                   give it back: "yes", or "no" if it was not ours any more
 await NAME TTL_S         redis-py's Lock, waiting: "yes" when it has it
 fill N                   so many other keys
-busy MS                  keep the server busy so long before each other command or two; 0: no longer
 scans                    how many SCANs the server has seen
 """
 import sys
-import threading
 
 import redis
 
 GIVE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
 FILL = "for i = 1, ARGV[1] do redis.call('set', 'other' .. i, '') end"
-BUSY = """local function us() local t = redis.call('time') return t[1] * 1e6 + t[2] end
-local till = us() + ARGV[1] * 1000
-while us() < till do end"""
-
-
-def keep_busy(path, ms, stop):
-    server = redis.Redis(unix_socket_path=path)
-    while not stop.is_set():
-        server.eval(BUSY, 0, ms)
 
 
 def main():
-    busy, stop = None, threading.Event()
     server = redis.Redis(unix_socket_path=sys.argv[1], decode_responses=True)
     give = server.register_script(GIVE)
     lock = None
@@ -68,15 +56,6 @@ def main():
                 answer = "no"
         elif word == "fill":
             server.eval(FILL, 0, args[0])
-            answer = "yes"
-        elif word == "busy":
-            if int(args[0]) > 0:
-                busy = threading.Thread(target=keep_busy, args=(sys.argv[1], args[0], stop),
-                                        daemon=True)
-                busy.start()
-            else:
-                stop.set()
-                busy.join()
             answer = "yes"
         elif word == "scans":
             answer = str(server.info("commandstats").get("cmdstat_scan", {"calls": 0})["calls"])
