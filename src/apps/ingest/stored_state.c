@@ -215,8 +215,8 @@ struct list_read {
 static int
 take_ref(void *cookie, const il_guard_row *row)
 {
-    struct list_read       *l = cookie;
-    struct ingest_event_ref e = { .event_id = NULL };
+    struct list_read       *l       = cookie;
+    struct ingest_event_ref e       = { .event_id = NULL };
     const char            **texts[] = { &e.event_id, &e.source_event_id, &e.track_slug, &e.name,
                                         &e.first_day };
 
