@@ -149,9 +149,11 @@ il_status il__data_key_get(struct il__data *d, const char *tenant, const char *i
 il_status il__data_key_list(struct il__data *d, const char *tenant, const char *after,
                             uint32_t limit, il__data_key_fn *each, void *cookie, il_error *reterr)
     MUST_USE;
-/* IL_NOT_FOUND also if it belongs to another tenant (tenant NULL = any). Idempotent. */
+/* IL_NOT_FOUND also if it belongs to another tenant (tenant NULL = any). Idempotent. keep_admin:
+ * IL_STATE if no usable key with DATA_ROLE_ADMIN would remain, also when several servers revoke
+ * such keys at once. */
 il_status il__data_key_revoke(struct il__data *d, const char *tenant, const char *id,
-                              il_error *reterr) MUST_USE;
+                              bool keep_admin, il_error *reterr) MUST_USE;
 /* Record when it was used, to the minute, and only if later than the stored time. IL_OK also if the
  * key does not exist. */
 il_status il__data_key_used(struct il__data *d, const char *id, int64_t at_ms, il_error *reterr)

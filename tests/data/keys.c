@@ -114,20 +114,54 @@ D_TEST(revoked)
     T_EQ(il__data_key_get(d, "t", id, t_key_take, &k, &err), IL_OK);
     T_EQ(il__data_key_get(d, "other", id, t_key_take, &k, &err), IL_NOT_FOUND);
     T_EQ(il__data_key_get(d, NULL, "' OR 1=1", t_key_take, &k, &err), IL_NOT_FOUND);
-    T_EQ(il__data_key_revoke(d, "other", id, &err), IL_NOT_FOUND);
-    T_EQ(il__data_key_revoke(d, NULL, "x' OR '1'='1", &err), IL_NOT_FOUND);
-    T_EQ(il__data_key_revoke(d, NULL, "00000000-0000-7000-8000-000000000000", &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, "other", id, false, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, NULL, "x' OR '1'='1", false, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, NULL, "00000000-0000-7000-8000-000000000000", false, &err),
+         IL_NOT_FOUND);
     T_EQ(il__data_key_count(d, &n, &err), IL_OK);
     T_EQU(n, 1);
-    T_EQ(il__data_key_revoke(d, "t", id, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, "t", id, false, &err), IL_OK);
     T_EQ(t_key_find(d, secret, &k), IL_OK);
     int64_t revoked_at_ms = k.revoked_at_ms;
     T_TRUE(revoked_at_ms > 0);
-    T_EQ(il__data_key_revoke(d, NULL, id, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, id, false, &err), IL_OK);
     T_EQ(t_key_find(d, secret, &k), IL_OK);
     T_EQ(k.revoked_at_ms, revoked_at_ms);
     T_EQ(il__data_key_count(d, &n, &err), IL_OK);
     T_EQU(n, 0);
+}
+
+/* No other key stands in for the last admin key: revoked, expired, or of another role. */
+D_TEST(the_last_admin_key)
+{
+    struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_ADMIN };
+    char         id[DATA_ID_BYTES], other[DATA_ID_BYTES], late[DATA_ID_BYTES], plain[DATA_ID_BYTES];
+    char         secret[DATA_KEY_BYTES_MAX], ignored[DATA_KEY_BYTES_MAX];
+    struct t_key k;
+    il_error     err;
+    il_status    st;
+    uint64_t     n = 4;
+
+    t_key_make(d, "t", DATA_ROLE_ADMIN, id, secret);
+    t_key_make(d, "other", DATA_ROLE_ADMIN, other, ignored);
+    t_key_make(d, "t", DATA_ROLE_OPERATOR, plain, ignored);
+    do /* again if it has expired by now */
+        key.expires_at_ms = il__clock_wall_ms() + 200;
+    while ((st = il__data_key_create(d, &key, false, late, ignored, &err)) == IL_INVAL);
+    T_EQ(st, IL_OK);
+    for (int64_t until_ms = il__clock_wall_ms() + 10000; n > 3 && il__clock_wall_ms() < until_ms;)
+        T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, 3);
+    T_EQ(il__data_key_revoke(d, NULL, other, true, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, id, true, &err), IL_STATE);
+    T_HAS(err.message, "last usable admin key");
+    T_EQ(il__data_key_revoke(d, "other", id, true, &err), IL_NOT_FOUND);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.revoked_at_ms, 0);
+    T_EQ(il__data_key_revoke(d, NULL, other, true, &err), IL_OK); /* again */
+    T_EQ(il__data_key_revoke(d, NULL, late, true, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, plain, true, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, id, false, &err), IL_OK);
 }
 
 D_TEST(expired)
@@ -473,6 +507,7 @@ main(void)
         D_ROW(a_long_one_is_no_trouble),
         D_ROW(without_its_tenant),
         D_ROW(revoked),
+        D_ROW(the_last_admin_key),
         D_ROW(expired),
         D_ROW(used_to_the_minute),
         D_ROW(what_a_key_may_be),
