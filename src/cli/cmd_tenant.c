@@ -20,10 +20,10 @@ tenant_json(const struct il__data_tenant *t)
     json_t *limits = json_object_get(tenant, "limits");
     bool    ok     = limits != NULL;
 
-#define X(name, heading) \
+#define LIMIT(name, ...) \
     ok = ok && json_object_set_new(limits, #name, json_integer(t->limits.name)) == 0;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     if (!ok ||
         json_object_set_new(tenant, "created_at", il__cli_json_time(t->created_at_ms)) != 0) {
         json_decref(tenant);
@@ -37,9 +37,9 @@ tenant_json(const struct il__data_tenant *t)
 /* Both commands have the same options: the name, then the limits. */
 enum {
     LIMIT_NAME,
-#define X(name, heading) LIMIT_##name,
+#define LIMIT(name, ...) LIMIT_##name,
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 };
 _Static_assert(CLI_OPT_tenant_create_bytes - CLI_OPT_tenant_create_name == LIMIT_bytes,
                "as options.def has them");
@@ -54,11 +54,11 @@ take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 
     if (values[LIMIT_NAME].given)
         t->name = values[LIMIT_NAME].text;
-#define X(name, heading)            \
+#define LIMIT(name, ...)            \
     if (values[LIMIT_##name].given) \
         t->limits.name = values[LIMIT_##name].number;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 }
 
 /* Store it and show the result. */
@@ -160,9 +160,9 @@ take_tenant(void *cookie, const struct il__data_tenant *t)
     }
     il__cli_grid_add(&p->grid, "%s", t->id);
     il__cli_grid_add(&p->grid, "%s", t->name);
-#define X(name, heading) add_number(&p->grid, t->limits.name);
+#define LIMIT(name, ...) add_number(&p->grid, t->limits.name);
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 }
 
 int
@@ -171,9 +171,9 @@ il__cli_cmd_tenant_list(struct cli *cli)
     static const char *const headers[] = {
         "ID",
         "NAME",
-#define X(name, heading) heading,
+#define LIMIT(name, option, heading, max, help) heading,
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     };
     AUTO_PAGE struct cli_page p = { 0 };
     struct il__data          *d = NULL;

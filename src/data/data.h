@@ -26,8 +26,11 @@
 #define DATA_NAME_BYTES_MAX 256 /* of the name of a key or tenant */
 #define DATA_PERMISSIONS_MAX 16 /* named permissions of a key */
 #define DATA_PERMISSION_BYTES_MAX 64
-#define DATA_PERMISSIONS_BYTES_MAX 511        /* of all of them, with the spaces between */
-#define DATA_LIMIT_MAX INT64_C(1000000000000) /* of a number in struct il__data_limits */
+#define DATA_PERMISSIONS_BYTES_MAX 511 /* of all of them, with the spaces between */
+/* Numbers in struct il__data_limits (limits.def). */
+#define DATA_LIMIT_MAX 1000000000
+#define DATA_RUNS_MAX 50
+#define DATA_BYTES_MAX INT64_C(1000000000000)
 /* rows of a listing: a page of the API, plus one to see whether more follow */
 #define DATA_PAGE_MAX 1001
 
@@ -66,13 +69,18 @@ il_status il__data_ping(struct il__data *d, il_error *reterr) MUST_USE;
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* 0 = no limit, or the server's default. Live leases and jobs are counted once a second, so a burst
- * within a second may exceed their limits. */
+/* 0 = the server's default in a tenant's own limits, no limit in the default and when merged. Live
+ * leases and jobs are counted once a second, so a burst within a second may exceed their limits. */
 struct il__data_limits {
-#define X(name, heading) int64_t name;
+#define LIMIT(name, ...) int64_t name;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 };
+
+/* The limits that apply: each is the tenant's own one if set, else the default, and at most its
+ * maximum of limits.def. The burst is that of the rate that applies. */
+struct il__data_limits il__data_limits_merge(const struct il__data_limits *own,
+                                             const struct il__data_limits *by_default);
 
 struct il__data_tenant {
     const char            *id; /* ^[a-z0-9_]+$, at most IL_TENANT_BYTES_MAX */
@@ -96,6 +104,10 @@ il_status il__data_tenant_get(struct il__data *d, const char *id, il__data_tenan
                               void *cookie, il_error *reterr) MUST_USE;
 il_status il__data_tenant_list(struct il__data *d, const char *after, uint32_t limit,
                                il__data_tenant_fn *each, void *cookie, il_error *reterr) MUST_USE;
+/* Merge the tenant's own limits into *limits, the default. A missing tenant has none: IL_OK. On
+ * failure *limits is unchanged. */
+il_status il__data_tenant_limits(struct il__data *d, const char *id, struct il__data_limits *limits,
+                                 il_error *reterr) MUST_USE;
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 

@@ -23,20 +23,23 @@ il__data_check_tenant(const char *id, il_error *reterr)
 static il_status
 check(const struct il__data_tenant *t, il_error *reterr)
 {
-    const int64_t limits[] = {
-#define X(name, heading) t->limits.name,
+    const struct {
+        const char *name;
+        int64_t     value, max;
+    } limits[] = {
+#define LIMIT(name, option, heading, max, help) { #name, t->limits.name, max },
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     };
 
     il_status st = il__data_check_tenant(t->id, reterr);
     if (st == IL_OK)
         st = il__check_optional("name of the tenant", t->name, DATA_NAME_BYTES_MAX, false, reterr);
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(limits); i++) {
-        if (limits[i] < 0 || limits[i] > DATA_LIMIT_MAX)
+        if (limits[i].value < 0 || limits[i].value > limits[i].max)
             st = il__error_set(reterr, IL_INVAL,
-                               "tenant limits must be between 0 (default) and %lld",
-                               (long long)DATA_LIMIT_MAX);
+                               "tenant limit '%s' must be between 0 (default) and %lld",
+                               limits[i].name, (long long)limits[i].max);
     }
     return st;
 }
@@ -49,9 +52,9 @@ il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
 
     params[n++] = DATA_TEXT(t->id);
     params[n++] = DATA_TEXT(t->name != NULL ? t->name : "");
-#define X(name, heading) params[n++] = DATA_NUMBER(t->limits.name);
+#define LIMIT(name, ...) params[n++] = DATA_NUMBER(t->limits.name);
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     params[n++] = DATA_NUMBER(now_ms);
     CHECK(n == DATA_TENANT_PARAMS);
 }
@@ -107,9 +110,9 @@ take_tenant(void *cookie, const struct data_row *row)
     struct il__data_tenant t = { .id = row->columns[0].text, .name = row->columns[1].text };
     size_t                 i = 2;
 
-#define X(name, heading) t.limits.name = row->columns[i++].number;
+#define LIMIT(name, ...) t.limits.name = row->columns[i++].number;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     t.created_at_ms = row->columns[i].number;
     l->n++;
     if (l->each != NULL)
@@ -142,4 +145,39 @@ il__data_tenant_list(struct il__data *d, const char *after, uint32_t limit,
     const struct data_param params[] = { DATA_TEXT(after != NULL ? after : ""),
                                          DATA_NUMBER(il__data_page(limit)) };
     return il__data_read(d, DATA_tenant_list, params, ARRAY_LEN(params), take_tenant, &l, reterr);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+struct il__data_limits
+il__data_limits_merge(const struct il__data_limits *own, const struct il__data_limits *by_default)
+{
+    struct il__data_limits limits;
+
+#define LIMIT(name, option, heading, max, help) \
+    limits.name = MIN(own->name != 0 ? own->name : by_default->name, max);
+#include "data/limits.def"
+#undef LIMIT
+    limits.burst = own->requests_per_second != 0 ? own->burst : by_default->burst;
+    return limits;
+}
+
+static void
+merge_own(void *cookie, const struct il__data_tenant *t)
+{
+    struct il__data_limits *limits = cookie;
+
+    *limits = il__data_limits_merge(&t->limits, limits);
+}
+
+il_status
+il__data_tenant_limits(struct il__data *d, const char *id, struct il__data_limits *limits,
+                       il_error *reterr)
+{
+    struct il__data_limits merged = *limits;
+    il_status              st     = il__data_tenant_get(d, id, merge_own, &merged, reterr);
+
+    if (st == IL_OK)
+        *limits = merged;
+    return st == IL_NOT_FOUND ? IL_OK : st;
 }

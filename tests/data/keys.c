@@ -414,7 +414,7 @@ D_TEST(a_tenant)
     struct il__data_tenant t = {
         .id     = "acme",
         .name   = "Acme 'n' Sons",
-        .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, 9, 10, 11 },
+        .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, DATA_RUNS_MAX, 10, DATA_BYTES_MAX },
     };
     struct tenants ts = { .n = 0 };
     il_error       err;
@@ -434,14 +434,62 @@ D_TEST(a_tenant)
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
     T_STREQ(ts.name, "Acme");
     T_EQ(ts.limits.requests_per_second, 0);
-    t.limits.jobs = -1;
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
-    t.limits.jobs = DATA_LIMIT_MAX + 1;
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
-    t.limits.jobs = 0;
-    t.id          = "ACME";
+    t.id = "ACME";
     T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
     T_EQ(il__data_tenant_get(d, "ACME", take_tenant, &ts, &err), IL_INVAL);
+}
+
+D_TEST(limits_have_ranges)
+{
+    static const struct {
+        struct il__data_limits limits;
+        const char            *name;
+    } bad[] = {
+        { { .jobs = -1 }, "jobs" },
+        { { .jobs = DATA_LIMIT_MAX + 1 }, "jobs" },
+        { { .runs = DATA_RUNS_MAX + 1 }, "runs" },
+        { { .bytes = DATA_BYTES_MAX + 1 }, "bytes" },
+        { { .bytes = INT64_MIN }, "bytes" },
+    };
+    il_error err;
+
+    T_EQ(il__data_tenant_create(d, &(struct il__data_tenant){ .id = "old" }, &err), IL_OK);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct il__data_tenant t = { .id = "new", .limits = bad[i].limits };
+        T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
+        T_HAS(err.message, bad[i].name);
+        t.id = "old";
+        T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
+    }
+}
+
+/* A limit of the tenant replaces the default; the burst goes with the rate. */
+D_TEST(limits_that_apply)
+{
+    const struct il__data_limits by_default = {
+        .requests_per_second = 10, .burst = 50, .locks = 4, .runs = 5
+    };
+    struct il__data_tenant t = { .id = "acme", .limits = { .burst = 7, .runs = 2, .bytes = 100 } };
+    struct il__data_limits l = by_default;
+    il_error               err;
+
+    T_EQ(il__data_tenant_limits(d, "acme", &l, &err), IL_OK);
+    T_TRUE(memcmp(&l, &by_default, sizeof l) == 0); /* there is no such tenant */
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
+    T_EQ(il__data_tenant_limits(d, "acme", &l, &err), IL_OK);
+    T_EQ(l.requests_per_second, 10);
+    T_EQ(l.burst, 50);
+    T_EQ(l.locks, 4);
+    T_EQ(l.jobs, 0);
+    T_EQ(l.runs, 2);
+    T_EQ(l.bytes, 100);
+    t.limits.requests_per_second = 3;
+    l                            = il__data_limits_merge(&t.limits, &by_default);
+    T_EQ(l.requests_per_second, 3);
+    T_EQ(l.burst, 7);
+    t.limits.runs = 1000; /* written into the table by somebody else */
+    T_EQ(il__data_limits_merge(&t.limits, &by_default).runs, DATA_RUNS_MAX);
+    T_EQ(il__data_tenant_limits(d, "Acme!", &l, &err), IL_INVAL);
 }
 
 D_TEST(tenants_in_order_of_bytes)
@@ -517,6 +565,8 @@ main(void)
         D_ROW(a_signature_is_no_hash_of_a_key),
         D_ROW(tokens_differ),
         D_ROW(a_tenant),
+        D_ROW(limits_have_ranges),
+        D_ROW(limits_that_apply),
         D_ROW(tenants_in_order_of_bytes),
         D_ROW(threads_take_turns),
     };

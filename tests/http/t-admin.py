@@ -24,7 +24,8 @@ def test_tenants():
 def test_bad_tenants():
     with lib.Server() as s:
         for body in ({}, {"id": ""}, {"id": "Acme"}, {"id": "a-b"}, {"id": "a b"}, {"id": "a" * 65}, {"id": 1}, {"id": "a", "x": 1},
-                     {"id": "a", "limits": {"locks": -1}}, {"id": "a", "limits": {"lock": 1}}, {"id": "a", "limits": 1}, [], None):
+                     {"id": "a", "limits": {"locks": -1}}, {"id": "a", "limits": {"lock": 1}}, {"id": "a", "limits": 1}, [], None,
+                     {"id": "a", "limits": {"runs": 51}}, {"id": "a", "limits": {"jobs": 10**9 + 1}}, {"id": "a", "limits": {"bytes": 10**12 + 1}}):
             s.ask("POST", TENANTS, body=body).expect(400, "BAD_REQUEST")
         message = s.post(TENANTS, {"id": "a", "limits": {"lock": 1}}).json["error"]["message"]
         assert "lock" in message, message
