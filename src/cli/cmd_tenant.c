@@ -46,7 +46,7 @@ _Static_assert(CLI_OPT_tenant_create_bytes - CLI_OPT_tenant_create_name == LIMIT
 _Static_assert(CLI_OPT_tenant_set_bytes - CLI_OPT_tenant_set_name == LIMIT_bytes,
                "as options.def has them");
 
-/* Given options replace the current values; `first` is the first option of a command. */
+/* Given options replace the values; `first` is the first option of a command. */
 static void
 take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 {
@@ -100,37 +100,35 @@ il__cli_cmd_tenant_create(struct cli *cli)
     return status;
 }
 
-/* A copy of the current state. */
-struct found {
+/* A copy of the tenant as changed. */
+struct changed {
     struct il__data_tenant tenant;
     char                   name[DATA_NAME_BYTES_MAX + 1];
 };
 
 static void
-take_found(void *cookie, const struct il__data_tenant *t)
+take_changed(void *cookie, const struct il__data_tenant *t)
 {
-    struct found *f = cookie;
+    struct changed *c = cookie;
 
-    f->tenant.limits        = t->limits;
-    f->tenant.created_at_ms = t->created_at_ms;
-    (void)snprintf(f->name, sizeof f->name, "%s", t->name);
+    c->tenant.limits        = t->limits;
+    c->tenant.created_at_ms = t->created_at_ms;
+    (void)snprintf(c->name, sizeof c->name, "%s", t->name);
 }
 
 int
 il__cli_cmd_tenant_set(struct cli *cli)
 {
-    struct found     f = { .tenant = { .id = cli->args.operands[0] } };
-    struct il__data *d = NULL;
-    il_error         err;
-    il_status        st = il__cli_data_open(cli, CLI_DATA_CHANGE, &d, &err);
+    struct il__data_tenant t = { .id = cli->args.operands[0], .limits = il__data_limits_keep };
+    struct changed         c = { .tenant = { .id = t.id, .name = c.name } };
+    struct il__data       *d = NULL;
+    il_error               err;
+    il_status              st = il__cli_data_open(cli, CLI_DATA_CHANGE, &d, &err);
 
+    take_options(cli, CLI_OPT_tenant_set_name, &t);
     if (st == IL_OK)
-        st = il__data_tenant_get(d, f.tenant.id, take_found, &f, &err);
-    f.tenant.name = f.name;
-    take_options(cli, CLI_OPT_tenant_set_name, &f.tenant);
-    if (st == IL_OK)
-        st = il__data_tenant_set(d, &f.tenant, &err);
-    int status = st == IL_OK ? conclude(cli, d, "tenant.set", &f.tenant, "changed")
+        st = il__data_tenant_set(d, &t, take_changed, &c, &err);
+    int status = st == IL_OK ? conclude(cli, d, "tenant.set", &c.tenant, "changed")
                              : il__cli_data_fail(cli, &err);
     il__data_close(d);
     return status;

@@ -76,6 +76,9 @@ struct il__data_limits {
 #include "data/limits.def"
 #undef LIMIT
 };
+/* A limit that il__data_tenant_set() does not change, and limits of which it changes none. */
+#define DATA_LIMIT_KEEP (-1)
+extern const struct il__data_limits il__data_limits_keep;
 
 /* The limits that apply: each is the tenant's own one if set, else the default, and at most its
  * maximum of limits.def. The burst is that of the rate that applies. */
@@ -96,9 +99,11 @@ typedef void il__data_tenant_fn(void *cookie, const struct il__data_tenant *tena
 /* IL_OK, IL_DUPLICATE, IL_INVAL, IL_STORE. */
 il_status il__data_tenant_create(struct il__data *d, const struct il__data_tenant *t,
                                  il_error *reterr) MUST_USE;
-/* Name and limits. IL_NOT_FOUND. */
-il_status il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t, il_error *reterr)
-    MUST_USE;
+/* Change the name (NULL = keep it) and the limits that are not DATA_LIMIT_KEEP. Concurrent changes
+ * of different values all stay. `each` (may be NULL) gets the tenant as changed, which is true only
+ * on IL_OK. IL_NOT_FOUND, IL_INVAL. */
+il_status il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t,
+                              il__data_tenant_fn *each, void *cookie, il_error *reterr) MUST_USE;
 /* One by id (IL_NOT_FOUND), or a page sorted by id after `after` (NULL = from the first). */
 il_status il__data_tenant_get(struct il__data *d, const char *id, il__data_tenant_fn *each,
                               void *cookie, il_error *reterr) MUST_USE;

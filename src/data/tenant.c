@@ -20,8 +20,9 @@ il__data_check_tenant(const char *id, il_error *reterr)
     return IL_OK;
 }
 
+/* The limits are at least limit_min. */
 static il_status
-check(const struct il__data_tenant *t, il_error *reterr)
+check(const struct il__data_tenant *t, int64_t limit_min, il_error *reterr)
 {
     const struct {
         const char *name;
@@ -36,7 +37,7 @@ check(const struct il__data_tenant *t, il_error *reterr)
     if (st == IL_OK)
         st = il__check_optional("name of the tenant", t->name, DATA_NAME_BYTES_MAX, false, reterr);
     for (size_t i = 0; st == IL_OK && i < ARRAY_LEN(limits); i++) {
-        if (limits[i].value < 0 || limits[i].value > limits[i].max)
+        if (limits[i].value < limit_min || limits[i].value > limits[i].max)
             st = il__error_set(reterr, IL_INVAL,
                                "tenant limit '%s' must be between 0 (default) and %lld",
                                limits[i].name, (long long)limits[i].max);
@@ -46,7 +47,7 @@ check(const struct il__data_tenant *t, il_error *reterr)
 
 void
 il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
-                       const struct il__data_tenant *t, int64_t now_ms)
+                       const struct il__data_tenant *t, int64_t last)
 {
     size_t n = 0;
 
@@ -55,7 +56,7 @@ il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
 #define LIMIT(name, ...) params[n++] = DATA_NUMBER(t->limits.name);
 #include "data/limits.def"
 #undef LIMIT
-    params[n++] = DATA_NUMBER(now_ms);
+    params[n++] = DATA_NUMBER(last);
     CHECK(n == DATA_TENANT_PARAMS);
 }
 
@@ -64,7 +65,7 @@ il__data_tenant_create(struct il__data *d, const struct il__data_tenant *t, il_e
 {
     struct data_param params[DATA_TENANT_PARAMS];
     uint64_t          n_added = 0;
-    il_status         st      = check(t, reterr);
+    il_status         st      = check(t, 0, reterr);
 
     if (st != IL_OK)
         return st;
@@ -80,21 +81,6 @@ static il_status
 unknown(const char *id, il_error *reterr)
 {
     return il__error_set(reterr, IL_NOT_FOUND, "no such tenant: %s", id);
-}
-
-il_status
-il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t, il_error *reterr)
-{
-    struct data_param params[DATA_TENANT_PARAMS];
-    uint64_t          n_set = 0;
-    il_status         st    = check(t, reterr);
-
-    if (st != IL_OK)
-        return st;
-    il__data_tenant_params(params, t, il__clock_wall_ms());
-    st = il__data_write(d, DATA_tenant_set, params, DATA_TENANT_PARAMS - 1, il__data_count_row,
-                        &n_set, reterr);
-    return st == IL_OK && n_set == 0 ? unknown(t->id, reterr) : st;
 }
 
 struct listing {
@@ -117,6 +103,40 @@ take_tenant(void *cookie, const struct data_row *row)
     l->n++;
     if (l->each != NULL)
         l->each(l->cookie, &t);
+}
+
+#ifdef IL_MUTANT_tenant_written_whole
+static void
+fill_in(void *cookie, const struct il__data_tenant *now)
+{
+    struct il__data_limits *limits = cookie;
+
+#define LIMIT(name, ...)                 \
+    if (limits->name == DATA_LIMIT_KEEP) \
+        limits->name = now->limits.name;
+#include "data/limits.def"
+#undef LIMIT
+}
+#endif
+
+il_status
+il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t, il__data_tenant_fn *each,
+                    void *cookie, il_error *reterr)
+{
+    struct data_param params[DATA_TENANT_PARAMS];
+    struct listing    l  = { each, cookie, 0 };
+    il_status         st = check(t, DATA_LIMIT_KEEP, reterr);
+
+    if (st != IL_OK)
+        return st;
+#ifdef IL_MUTANT_tenant_written_whole
+    struct il__data_tenant whole = *t;
+    IGNORE(il__data_tenant_get(d, t->id, fill_in, &whole.limits, reterr) != IL_OK);
+    t = &whole;
+#endif
+    il__data_tenant_params(params, t, t->name != NULL);
+    st = il__data_write(d, DATA_tenant_set, params, DATA_TENANT_PARAMS, take_tenant, &l, reterr);
+    return st == IL_OK && l.n == 0 ? unknown(t->id, reterr) : st;
 }
 
 il_status
@@ -148,6 +168,12 @@ il__data_tenant_list(struct il__data *d, const char *after, uint32_t limit,
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
+
+const struct il__data_limits il__data_limits_keep = {
+#define LIMIT(name, ...) .name = DATA_LIMIT_KEEP,
+#include "data/limits.def"
+#undef LIMIT
+};
 
 struct il__data_limits
 il__data_limits_merge(const struct il__data_limits *own, const struct il__data_limits *by_default)

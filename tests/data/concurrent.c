@@ -1,6 +1,6 @@
 /*
- * concurrent.c: several servers change the same rows of a data store at the same moment: an admin
- * key remains.
+ * concurrent.c: several servers change the same rows of a data store at the same moment: no change
+ * of a tenant is lost, and an admin key remains.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -11,11 +11,12 @@
 #define N_SERVERS 3
 
 struct server {
-    struct il__data   *d;
-    pthread_barrier_t *barrier;
-    char               key[DATA_ID_BYTES];
-    il_status          status;
-    il_error           error;
+    struct il__data       *d;
+    pthread_barrier_t     *barrier;
+    struct il__data_tenant tenant;
+    char                   key[DATA_ID_BYTES];
+    il_status              status;
+    il_error               error;
 };
 
 /* Each with a handle of its own; those of a data store in memory share one. */
@@ -47,6 +48,55 @@ together(struct server servers[N_SERVERS], void *(*work)(void *server))
         T_EQ(pthread_create(&threads[i], NULL, work, &servers[i]), 0);
     for (size_t i = 0; i < N_SERVERS; i++)
         T_EQ(pthread_join(threads[i], NULL), 0);
+}
+
+/* ---- changes of a tenant --------------------------------------------------------------------- */
+
+static void *
+change(void *arg)
+{
+    struct server *s = arg;
+
+    (void)pthread_barrier_wait(s->barrier);
+    s->status = il__data_tenant_set(s->d, &s->tenant, NULL, NULL, &s->error);
+    return NULL;
+}
+
+static void
+take_limits(void *cookie, const struct il__data_tenant *t)
+{
+    T_STREQ(t->name, "Acme");
+    *(struct il__data_limits *)cookie = t->limits;
+}
+
+D_TEST(no_change_of_a_tenant_is_lost)
+{
+    struct server          servers[N_SERVERS];
+    pthread_barrier_t      barrier;
+    struct il__data_limits limits;
+    il_error               err;
+
+    T_EQ(il__data_tenant_create(d, &(struct il__data_tenant){ .id = "acme", .name = "Acme" }, &err),
+         IL_OK);
+    open_servers(servers, p, d, &barrier);
+    for (int64_t round = 1; round <= ROUNDS; round++) {
+        for (size_t i = 0; i < N_SERVERS; i++)
+            servers[i].tenant =
+                (struct il__data_tenant){ .id = "acme", .limits = il__data_limits_keep };
+        servers[0].tenant.limits.locks = round;
+        servers[1].tenant.limits.jobs  = round;
+        servers[2].tenant.limits.bytes = round;
+        together(servers, change);
+        for (size_t i = 0; i < N_SERVERS; i++) {
+            if (servers[i].status != IL_OK)
+                T_FAIL("%s", servers[i].error.message);
+        }
+        T_EQ(il__data_tenant_get(d, "acme", take_limits, &limits, &err), IL_OK);
+        T_EQ(limits.locks, round);
+        T_EQ(limits.jobs, round);
+        T_EQ(limits.bytes, round);
+    }
+    close_servers(servers, p);
 }
 
 /* ---- the last admin key ---------------------------------------------------------------------- */
@@ -96,6 +146,7 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
+        D_ROW(no_change_of_a_tenant_is_lost),
         D_ROW(an_admin_key_remains),
     };
 

@@ -420,7 +420,7 @@ D_TEST(a_tenant)
     il_error       err;
 
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_NOT_FOUND);
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_NOT_FOUND);
+    T_EQ(il__data_tenant_set(d, &t, NULL, NULL, &err), IL_NOT_FOUND);
     T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
     T_EQ(il__data_tenant_create(d, &t, &err), IL_DUPLICATE);
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
@@ -429,7 +429,11 @@ D_TEST(a_tenant)
     T_TRUE(ts.created_at_ms > 0);
     t.name                       = "Acme";
     t.limits.requests_per_second = 0;
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_OK);
+    ts.last[0]                   = '\0';
+    T_EQ(il__data_tenant_set(d, &t, take_tenant, &ts, &err), IL_OK);
+    T_STREQ(ts.name, "Acme");
+    T_TRUE(memcmp(&ts.limits, &t.limits, sizeof t.limits) == 0);
+    T_TRUE(ts.created_at_ms > 0);
     ts.last[0] = '\0';
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
     T_STREQ(ts.name, "Acme");
@@ -437,6 +441,35 @@ D_TEST(a_tenant)
     t.id = "ACME";
     T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
     T_EQ(il__data_tenant_get(d, "ACME", take_tenant, &ts, &err), IL_INVAL);
+}
+
+/* What is not given stays. */
+D_TEST(a_change_of_a_tenant)
+{
+    struct il__data_tenant t  = { .id     = "acme",
+                                  .name   = "Acme",
+                                  .limits = { .locks = 7, .runs = 3 } };
+    struct tenants         ts = { .n = 0 };
+    il_error               err;
+
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
+    t.limits       = il__data_limits_keep;
+    t.limits.locks = 0;
+    t.limits.bytes = 11;
+    t.name         = NULL;
+    T_EQ(il__data_tenant_set(d, &t, take_tenant, &ts, &err), IL_OK);
+    T_EQ(ts.n, 1);
+    T_STREQ(ts.name, "Acme");
+    T_EQ(ts.limits.locks, 0);
+    T_EQ(ts.limits.runs, 3);
+    T_EQ(ts.limits.bytes, 11);
+    T_EQ(ts.limits.jobs, 0);
+    t.limits   = il__data_limits_keep;
+    t.name     = "";
+    ts.last[0] = '\0';
+    T_EQ(il__data_tenant_set(d, &t, take_tenant, &ts, &err), IL_OK);
+    T_STREQ(ts.name, "");
+    T_EQ(ts.limits.bytes, 11);
 }
 
 D_TEST(limits_have_ranges)
@@ -459,8 +492,12 @@ D_TEST(limits_have_ranges)
         T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
         T_HAS(err.message, bad[i].name);
         t.id = "old";
-        T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
+        if (t.limits.jobs != DATA_LIMIT_KEEP)
+            T_EQ(il__data_tenant_set(d, &t, NULL, NULL, &err), IL_INVAL);
     }
+    struct il__data_tenant t = { .id = "old", .limits = il__data_limits_keep };
+    t.limits.runs            = DATA_LIMIT_KEEP - 1;
+    T_EQ(il__data_tenant_set(d, &t, NULL, NULL, &err), IL_INVAL);
 }
 
 /* A limit of the tenant replaces the default; the burst goes with the rate. */
@@ -565,6 +602,7 @@ main(void)
         D_ROW(a_signature_is_no_hash_of_a_key),
         D_ROW(tokens_differ),
         D_ROW(a_tenant),
+        D_ROW(a_change_of_a_tenant),
         D_ROW(limits_have_ranges),
         D_ROW(limits_that_apply),
         D_ROW(tenants_in_order_of_bytes),

@@ -1,4 +1,5 @@
 """Tenants, API keys and forced releases over HTTP."""
+import contextlib
 import re
 
 import lib
@@ -19,6 +20,22 @@ def test_tenants():
         assert s.get(TENANTS + "/acme_1").json["name"] == "Other"
         s.get(TENANTS + "/nobody").expect(404, "NOT_FOUND")
         s.put(TENANTS + "/nobody", {"name": "x"}).expect(404, "NOT_FOUND")
+
+
+def test_concurrent_changes_of_a_tenant():
+    """changes of different limits at the same moment all stay"""
+    names = ("locks", "jobs", "waiters", "streams")
+    with lib.Server() as s, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(s.new_client()) for _ in names]
+        s.post(TENANTS, {"id": "acme", "name": "Acme"}).expect(201)
+        for value in range(1, 21):
+            def change(i, value=value):
+                mine = clients[i].put(TENANTS + "/acme", {"limits": {names[i]: value}}).expect(200).json
+                assert mine["limits"][names[i]] == value, mine
+
+            lib.together(len(names), change)
+            now = s.get(TENANTS + "/acme").expect(200).json
+            assert now["name"] == "Acme" and {now["limits"][name] for name in names} == {value}, now
 
 
 def test_bad_tenants():
