@@ -332,7 +332,7 @@ revoke_key(struct cli *cli, struct il__data *d, const char *id, il_error *reterr
     il_status   st = il__data_key_get(d, tenant, id, take_tenant, whose, reterr);
 
     if (st == IL_OK)
-        st = il__data_key_revoke(d, tenant, id, reterr);
+        st = il__data_key_revoke(d, tenant, id, false, reterr);
     if (st == IL_OK)
         st = il__cli_data_audit(d, "key.revoke", whose, id,
                                 CLI_OPTION(cli, key_revoke, reason)->text, json_object(), reterr);

@@ -30,9 +30,9 @@ set_changeable(const struct cli_config *config, struct http_options *o)
     o->log_level                 = (enum http_log_level)set[CLI_KEY_log_level].number;
     o->login_failures_per_minute = set[CLI_KEY_login_failures].number;
     o->audit_keep_ms             = set[CLI_KEY_audit_keep].number;
-#define X(name, heading) o->limits.name = set[CLI_KEY_limit_##name].number;
+#define LIMIT(name, ...) o->limits.name = set[CLI_KEY_limit_##name].number;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 }
 
 /* A changed key that needs a restart; NULL: none. */

@@ -20,10 +20,10 @@ tenant_json(const struct il__data_tenant *t)
     json_t *limits = json_object_get(tenant, "limits");
     bool    ok     = limits != NULL;
 
-#define X(name, heading) \
+#define LIMIT(name, ...) \
     ok = ok && json_object_set_new(limits, #name, json_integer(t->limits.name)) == 0;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     if (!ok ||
         json_object_set_new(tenant, "created_at", il__cli_json_time(t->created_at_ms)) != 0) {
         json_decref(tenant);
@@ -37,16 +37,16 @@ tenant_json(const struct il__data_tenant *t)
 /* Both commands have the same options: the name, then the limits. */
 enum {
     LIMIT_NAME,
-#define X(name, heading) LIMIT_##name,
+#define LIMIT(name, ...) LIMIT_##name,
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 };
 _Static_assert(CLI_OPT_tenant_create_bytes - CLI_OPT_tenant_create_name == LIMIT_bytes,
                "as options.def has them");
 _Static_assert(CLI_OPT_tenant_set_bytes - CLI_OPT_tenant_set_name == LIMIT_bytes,
                "as options.def has them");
 
-/* Given options replace the current values; `first` is the first option of a command. */
+/* Given options replace the values; `first` is the first option of a command. */
 static void
 take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 {
@@ -54,11 +54,11 @@ take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 
     if (values[LIMIT_NAME].given)
         t->name = values[LIMIT_NAME].text;
-#define X(name, heading)            \
+#define LIMIT(name, ...)            \
     if (values[LIMIT_##name].given) \
         t->limits.name = values[LIMIT_##name].number;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 }
 
 /* Store it and show the result. */
@@ -100,37 +100,35 @@ il__cli_cmd_tenant_create(struct cli *cli)
     return status;
 }
 
-/* A copy of the current state. */
-struct found {
+/* A copy of the tenant as changed. */
+struct changed {
     struct il__data_tenant tenant;
     char                   name[DATA_NAME_BYTES_MAX + 1];
 };
 
 static void
-take_found(void *cookie, const struct il__data_tenant *t)
+take_changed(void *cookie, const struct il__data_tenant *t)
 {
-    struct found *f = cookie;
+    struct changed *c = cookie;
 
-    f->tenant.limits        = t->limits;
-    f->tenant.created_at_ms = t->created_at_ms;
-    (void)snprintf(f->name, sizeof f->name, "%s", t->name);
+    c->tenant.limits        = t->limits;
+    c->tenant.created_at_ms = t->created_at_ms;
+    (void)snprintf(c->name, sizeof c->name, "%s", t->name);
 }
 
 int
 il__cli_cmd_tenant_set(struct cli *cli)
 {
-    struct found     f = { .tenant = { .id = cli->args.operands[0] } };
-    struct il__data *d = NULL;
-    il_error         err;
-    il_status        st = il__cli_data_open(cli, CLI_DATA_CHANGE, &d, &err);
+    struct il__data_tenant t = { .id = cli->args.operands[0], .limits = il__data_limits_keep };
+    struct changed         c = { .tenant = { .id = t.id, .name = c.name } };
+    struct il__data       *d = NULL;
+    il_error               err;
+    il_status              st = il__cli_data_open(cli, CLI_DATA_CHANGE, &d, &err);
 
+    take_options(cli, CLI_OPT_tenant_set_name, &t);
     if (st == IL_OK)
-        st = il__data_tenant_get(d, f.tenant.id, take_found, &f, &err);
-    f.tenant.name = f.name;
-    take_options(cli, CLI_OPT_tenant_set_name, &f.tenant);
-    if (st == IL_OK)
-        st = il__data_tenant_set(d, &f.tenant, &err);
-    int status = st == IL_OK ? conclude(cli, d, "tenant.set", &f.tenant, "changed")
+        st = il__data_tenant_set(d, &t, take_changed, &c, &err);
+    int status = st == IL_OK ? conclude(cli, d, "tenant.set", &c.tenant, "changed")
                              : il__cli_data_fail(cli, &err);
     il__data_close(d);
     return status;
@@ -160,9 +158,9 @@ take_tenant(void *cookie, const struct il__data_tenant *t)
     }
     il__cli_grid_add(&p->grid, "%s", t->id);
     il__cli_grid_add(&p->grid, "%s", t->name);
-#define X(name, heading) add_number(&p->grid, t->limits.name);
+#define LIMIT(name, ...) add_number(&p->grid, t->limits.name);
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 }
 
 int
@@ -171,9 +169,9 @@ il__cli_cmd_tenant_list(struct cli *cli)
     static const char *const headers[] = {
         "ID",
         "NAME",
-#define X(name, heading) heading,
+#define LIMIT(name, option, heading, max, help) heading,
 #include "data/limits.def"
-#undef X
+#undef LIMIT
     };
     AUTO_PAGE struct cli_page p = { 0 };
     struct il__data          *d = NULL;

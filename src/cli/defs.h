@@ -22,7 +22,6 @@
 #define CLI_WORK_QUEUES_MAX 16
 #define CLI_WORK_WEIGHT_MAX 1000
 #define CLI_CHILDREN_MAX 1000000
-#define CLI_LIMIT_MAX DATA_LIMIT_MAX
 #define CLI_TIME_MAX INT64_C(253402300799999) /* the end of the year 9999 */
 #define CLI_STORE_DEFAULT_TEXT "sqlite:${XDG_STATE_HOME:-~/.local/state}/interlock/interlock.db"
 

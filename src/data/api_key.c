@@ -257,19 +257,54 @@ il__data_key_list(struct il__data *d, const char *tenant, const char *after, uin
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-il_status
-il__data_key_revoke(struct il__data *d, const char *tenant, const char *id, il_error *reterr)
-{
-    uint64_t  n  = 0;
-    il_status st = tenant != NULL ? il__data_check_tenant(tenant, reterr) : IL_OK;
+struct revocation {
+    const char *tenant, *id;
+    bool        keep_admin;
+    uint64_t    n_admins; /* usable admin keys, if keep_admin */
+    bool        is_admin; /* the key is one of them */
+};
 
-    if (st == IL_OK && is_id(id)) {
-        const struct data_param params[] = { DATA_TEXT(id), DATA_TEXT(tenant != NULL ? tenant : ""),
-                                             DATA_NUMBER(il__clock_wall_ms()) };
-        st = il__data_write(d, DATA_key_revoke, params, ARRAY_LEN(params), il__data_count_row, &n,
-                            reterr);
-    }
-    return st == IL_OK && n == 0 ? unknown(id, reterr) : st;
+static void
+take_admin(void *cookie, const struct data_row *row)
+{
+    struct revocation *r = cookie;
+
+    r->n_admins++;
+    r->is_admin = r->is_admin || strcmp(row->columns[0].text, r->id) == 0;
+}
+
+static il_status
+revoke(struct il__data *d, void *cookie, il_error *reterr)
+{
+    struct revocation      *r         = cookie;
+    uint64_t                n_revoked = 0;
+    const struct data_param now       = DATA_NUMBER(il__clock_wall_ms());
+    const struct data_param params[]  = { DATA_TEXT(r->id),
+                                          DATA_TEXT(r->tenant != NULL ? r->tenant : ""), now };
+
+    il_status st = r->keep_admin
+                       ? il__data_run(d, DATA_key_lock_admins, &now, 1, take_admin, r, reterr)
+                       : IL_OK;
+    if (st == IL_OK)
+        st = il__data_run(d, DATA_key_revoke, params, ARRAY_LEN(params), il__data_count_row,
+                          &n_revoked, reterr);
+    if (st == IL_OK && n_revoked == 0)
+        st = unknown(r->id, reterr);
+    if (st == IL_OK && r->is_admin && r->n_admins == 1)
+        st = il__error_set(reterr, IL_STATE, "it is the last usable admin key"); /* roll back */
+    return st;
+}
+
+il_status
+il__data_key_revoke(struct il__data *d, const char *tenant, const char *id, bool keep_admin,
+                    il_error *reterr)
+{
+    struct revocation r  = { .tenant = tenant, .id = id, .keep_admin = keep_admin };
+    il_status         st = tenant != NULL ? il__data_check_tenant(tenant, reterr) : IL_OK;
+
+    if (st == IL_OK && !is_id(id))
+        st = unknown(id, reterr);
+    return st == IL_OK ? il__data_transaction(d, revoke, &r, reterr) : st;
 }
 
 static void

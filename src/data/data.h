@@ -26,8 +26,11 @@
 #define DATA_NAME_BYTES_MAX 256 /* of the name of a key or tenant */
 #define DATA_PERMISSIONS_MAX 16 /* named permissions of a key */
 #define DATA_PERMISSION_BYTES_MAX 64
-#define DATA_PERMISSIONS_BYTES_MAX 511        /* of all of them, with the spaces between */
-#define DATA_LIMIT_MAX INT64_C(1000000000000) /* of a number in struct il__data_limits */
+#define DATA_PERMISSIONS_BYTES_MAX 511 /* of all of them, with the spaces between */
+/* Numbers in struct il__data_limits (limits.def). */
+#define DATA_LIMIT_MAX 1000000000
+#define DATA_RUNS_MAX 50
+#define DATA_BYTES_MAX INT64_C(1000000000000)
 /* rows of a listing: a page of the API, plus one to see whether more follow */
 #define DATA_PAGE_MAX 1001
 
@@ -66,13 +69,21 @@ il_status il__data_ping(struct il__data *d, il_error *reterr) MUST_USE;
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* 0 = no limit, or the server's default. Live leases and jobs are counted once a second, so a burst
- * within a second may exceed their limits. */
+/* 0 = the server's default in a tenant's own limits, no limit in the default and when merged. Live
+ * leases and jobs are counted once a second, so a burst within a second may exceed their limits. */
 struct il__data_limits {
-#define X(name, heading) int64_t name;
+#define LIMIT(name, ...) int64_t name;
 #include "data/limits.def"
-#undef X
+#undef LIMIT
 };
+/* A limit that il__data_tenant_set() does not change, and limits of which it changes none. */
+#define DATA_LIMIT_KEEP (-1)
+extern const struct il__data_limits il__data_limits_keep;
+
+/* The limits that apply: each is the tenant's own one if set, else the default, and at most its
+ * maximum of limits.def. The burst is that of the rate that applies. */
+struct il__data_limits il__data_limits_merge(const struct il__data_limits *own,
+                                             const struct il__data_limits *by_default);
 
 struct il__data_tenant {
     const char            *id; /* ^[a-z0-9_]+$, at most IL_TENANT_BYTES_MAX */
@@ -88,14 +99,20 @@ typedef void il__data_tenant_fn(void *cookie, const struct il__data_tenant *tena
 /* IL_OK, IL_DUPLICATE, IL_INVAL, IL_STORE. */
 il_status il__data_tenant_create(struct il__data *d, const struct il__data_tenant *t,
                                  il_error *reterr) MUST_USE;
-/* Name and limits. IL_NOT_FOUND. */
-il_status il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t, il_error *reterr)
-    MUST_USE;
+/* Change the name (NULL = keep it) and the limits that are not DATA_LIMIT_KEEP. Concurrent changes
+ * of different values all stay. `each` (may be NULL) gets the tenant as changed, which is true only
+ * on IL_OK. IL_NOT_FOUND, IL_INVAL. */
+il_status il__data_tenant_set(struct il__data *d, const struct il__data_tenant *t,
+                              il__data_tenant_fn *each, void *cookie, il_error *reterr) MUST_USE;
 /* One by id (IL_NOT_FOUND), or a page sorted by id after `after` (NULL = from the first). */
 il_status il__data_tenant_get(struct il__data *d, const char *id, il__data_tenant_fn *each,
                               void *cookie, il_error *reterr) MUST_USE;
 il_status il__data_tenant_list(struct il__data *d, const char *after, uint32_t limit,
                                il__data_tenant_fn *each, void *cookie, il_error *reterr) MUST_USE;
+/* Merge the tenant's own limits into *limits, the default. A missing tenant has none: IL_OK. On
+ * failure *limits is unchanged. */
+il_status il__data_tenant_limits(struct il__data *d, const char *id, struct il__data_limits *limits,
+                                 il_error *reterr) MUST_USE;
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -149,9 +166,11 @@ il_status il__data_key_get(struct il__data *d, const char *tenant, const char *i
 il_status il__data_key_list(struct il__data *d, const char *tenant, const char *after,
                             uint32_t limit, il__data_key_fn *each, void *cookie, il_error *reterr)
     MUST_USE;
-/* IL_NOT_FOUND also if it belongs to another tenant (tenant NULL = any). Idempotent. */
+/* IL_NOT_FOUND also if it belongs to another tenant (tenant NULL = any). Idempotent. keep_admin:
+ * IL_STATE if no usable key with DATA_ROLE_ADMIN would remain, also when several servers revoke
+ * such keys at once. */
 il_status il__data_key_revoke(struct il__data *d, const char *tenant, const char *id,
-                              il_error *reterr) MUST_USE;
+                              bool keep_admin, il_error *reterr) MUST_USE;
 /* Record when it was used, to the minute, and only if later than the stored time. IL_OK also if the
  * key does not exist. */
 il_status il__data_key_used(struct il__data *d, const char *id, int64_t at_ms, il_error *reterr)

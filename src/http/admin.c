@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/error.h"
 #include "base/parse.h"
 #include "http/audit.h"
 #include "http/handler.h"
@@ -191,40 +192,37 @@ do_set(struct http_request *r)
 {
     struct tenant_work *w = r->state;
 
-    w->status = il__data_tenant_set(r->server->data, &w->tenant, &w->error);
+    if (http_admin_covers(r->caller, r->args[0]))
+        w->status = il__data_tenant_set(r->server->data, &w->tenant, copy_tenant, w, &w->error);
+    else /* as if it did not exist */
+        w->status = il__error_set(&w->error, IL_NOT_FOUND, "no such tenant: %s", r->args[0]);
 }
 
 static void
 did_set(struct http_request *r)
 {
-    audit_tenant(r, tenant_changed);
+    const struct tenant_work *w = r->state;
+
+    if (w->status == IL_INVAL || w->status == IL_NOT_FOUND)
+        answer_tenant(r, 200); /* nothing was tried */
+    else
+        audit_tenant(r, tenant_changed);
 }
 
-/* Start from the tenant as stored and apply the fields of the body. */
-static void
-found_for_set(struct http_request *r)
-{
-    struct tenant_work *w = r->state;
-
-    if (w->status != IL_OK || w->nomem) {
-        answer_tenant(r, 200);
-        return;
-    }
-    const char *name = w->tenant.name;
-    w->tenant.name   = NULL; /* http_take_body() refuses a text that is set */
-    if (!http_take_body(r, &w->tenant))
-        return;
-    if (w->tenant.name == NULL)
-        w->tenant.name = name;
-    w->act = "tenant.set";
-    http_errand(r, do_set, did_set);
-}
-
+/* Only the fields of the body are written, so that concurrent changes of others stay. */
 void
 http_admin_tenant_set(struct http_request *r)
 {
-    if (tenant_work(r) != NULL)
-        http_errand(r, do_get, found_for_set);
+    struct tenant_work *w = tenant_work(r);
+
+    if (w == NULL)
+        return;
+    w->tenant.limits = il__data_limits_keep;
+    if (!http_take_body(r, &w->tenant))
+        return;
+    w->tenant.id = r->args[0];
+    w->act       = "tenant.set";
+    http_errand(r, do_set, did_set);
 }
 
 static void

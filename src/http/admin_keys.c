@@ -24,12 +24,8 @@ struct key_work {
     bool                 nomem;
     /* Revoking: */
     const struct http_caller *caller;
-    uint64_t                  n_admins; /* usable keys with all permissions */
-    bool                      is_admin; /* the key to revoke is one of them */
-    bool                      above;    /* the key is an admin's and the caller is not an admin */
     bool                      found;
-    char                      after[DATA_ID_BYTES];
-    size_t                    n_seen;
+    bool                      above; /* the key is an admin's and the caller is not an admin */
 };
 
 static struct key_work *
@@ -328,51 +324,30 @@ http_admin_key_list(struct http_request *r)
 /* ---- revoking -------------------------------------------------------------------------------- */
 
 static void
-look_for_admins(void *cookie, const struct il__data_key *k)
+take_found(void *cookie, const struct il__data_key *k)
 {
     struct key_work *w = cookie;
-    bool             usable =
-        k->revoked_at_ms == 0 && (k->expires_at_ms == 0 || k->expires_at_ms > il__clock_wall_ms());
-    bool admin = usable && k->role == DATA_ROLE_ADMIN;
 
-    w->n_seen++;
-    w->n_admins += admin;
-    if (strcmp(k->id, w->revoke.id) == 0 && http_admin_covers(w->caller, k->tenant)) {
-        w->found    = true;
-        w->is_admin = admin;
-        w->above    = k->role == DATA_ROLE_ADMIN && w->caller->role < DATA_ROLE_ADMIN;
-        copy_key(w, k);
-    }
-    (void)memcpy(w->after, k->id, strnlen(k->id, DATA_ID_BYTES - 1) + 1);
+    w->found = true;
+    w->above = k->role == DATA_ROLE_ADMIN && w->caller->role < DATA_ROLE_ADMIN;
+    copy_key(w, k);
 }
 
-/* Scan all keys page by page for another admin key. */
-static void
-count_admins(struct http_request *r, struct key_work *w)
-{
-    do {
-        char after[DATA_ID_BYTES];
-        memcpy(after, w->after, sizeof after);
-        w->n_seen = 0;
-        w->status = il__data_key_list(r->server->data, NULL, after[0] != '\0' ? after : NULL,
-                                      IL_PAGE_ITEMS_MAX, look_for_admins, w, &w->error);
-    } while (w->status == IL_OK && w->n_seen == IL_PAGE_ITEMS_MAX);
-}
-
+/* The role of a key never changes, so it may be read before the transaction that revokes it. */
 static void
 do_revoke(struct http_request *r)
 {
-    struct key_work *w = r->state;
+    struct key_work *w      = r->state;
+    const char      *tenant = w->page.tenant;
 
-    count_admins(r, w);
+    w->status = il__data_key_get(r->server->data, tenant, w->revoke.id, take_found, w, &w->error);
     if (w->status != IL_OK)
         return;
-    if (!w->found)
-        w->status = w->error.status = IL_NOT_FOUND;
-    else if (w->above || (w->is_admin && w->n_admins <= 1 && w->revoke.force == 0))
+    if (w->above)
         w->status = IL_STATE;
     else
-        w->status = il__data_key_revoke(r->server->data, NULL, w->revoke.id, &w->error);
+        w->status = il__data_key_revoke(r->server->data, tenant, w->revoke.id, w->revoke.force == 0,
+                                        &w->error);
 }
 
 static void
@@ -418,5 +393,6 @@ http_admin_key_revoke(struct http_request *r)
         return;
     w->revoke.id = r->args[0];
     w->caller    = r->caller;
-    http_errand(r, do_revoke, did_revoke);
+    if (http_admin_narrow(r, &w->page.tenant))
+        http_errand(r, do_revoke, did_revoke);
 }

@@ -31,33 +31,20 @@ _Static_assert(ARRAY_LEN(roles) == DATA_ROLE_COUNT + 1, "one name for each role,
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-#define LIMIT(name_, help_)                                                                 \
-    {                                                                                       \
-        .name = #name_, .kind = WIRE_INT64, .flags = WIRE_NOT_NULL,                         \
-        .offset = offsetof(struct il__data_limits, name_), .min = 0, .max = DATA_LIMIT_MAX, \
-        .help = help_                                                                       \
-    }
-#define RUNS_MAX 50
-#define RUNS(name_, max_, help_)                                                                \
-    {                                                                                           \
-        .name = #name_, .kind = WIRE_INT64, .flags = WIRE_NOT_NULL,                             \
-        .offset = offsetof(struct il__data_limits, name_), .min = 0, .max = max_, .help = help_ \
-    }
+#define LIMIT(name_, option_, heading_, max_, help_)     \
+    { .name   = #name_,                                  \
+      .kind   = WIRE_INT64,                              \
+      .flags  = WIRE_NOT_NULL,                           \
+      .offset = offsetof(struct il__data_limits, name_), \
+      .min    = 0,                                       \
+      .max    = max_,                                    \
+      .help   = help_ },
 static const struct wire_field limits[] = {
-    LIMIT(requests_per_second, "maximum requests per second per server"),
-    LIMIT(burst, "maximum burst of requests; 0: twice the rate"),
-    LIMIT(waiters, "maximum waiting requests per server"),
-    LIMIT(streams, "maximum open event streams per server"),
-    LIMIT(locks, "maximum live locks"),
-    LIMIT(jobs, "maximum live jobs"),
-    LIMIT(triggers_per_minute, "maximum pipeline triggers per minute"),
-    LIMIT(triggers_per_hour, "maximum pipeline triggers per hour"),
-    RUNS(runs, RUNS_MAX, "maximum pipeline runs running or queued, 1 to 50"),
-    RUNS(runs_per_day, DATA_LIMIT_MAX, "maximum pipeline runs per day (UTC)"),
-    LIMIT(bytes, "maximum stored bytes: cached values, responses, jobs, runs; measured every 10 s"),
+#include "data/limits.def"
 };
+#undef LIMIT
 static OBJECT(tenant_limits, "TenantLimits", struct il__data_limits, limits, 0,
-              "Limits of a tenant; 0: the server's default");
+              "Limits of a tenant");
 
 #define T struct il__data_tenant
 #define LIMITS                                                                \

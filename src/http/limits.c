@@ -162,20 +162,10 @@ http_tenant_limits(struct http_tenant *t, const struct il__data_limits *own)
     t->own = *own;
 }
 
-/* The tenant's own limit if set, else the server's default; 0 = no limit. */
 static struct il__data_limits
 limits_of(const struct http_tenant *t)
 {
-    const struct il__data_limits *by_default = &t->server->o->limits;
-    struct il__data_limits        limits     = *by_default;
-
-#define X(name, heading)  \
-    if (t->own.name != 0) \
-        limits.name = t->own.name;
-#include "data/limits.def"
-#undef X
-    limits.burst = t->own.requests_per_second != 0 ? t->own.burst : by_default->burst;
-    return limits;
+    return il__data_limits_merge(&t->own, &t->server->o->limits);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -259,8 +249,8 @@ http_limits_triggers(const struct http_request *r, uint32_t *ret_minute, uint32_
 {
     struct il__data_limits l = limits_of(r->caller->limits);
 
-    *ret_minute = (uint32_t)MIN(l.triggers_per_minute, UINT32_MAX);
-    *ret_hour   = (uint32_t)MIN(l.triggers_per_hour, UINT32_MAX);
+    *ret_minute = (uint32_t)l.triggers_per_minute;
+    *ret_hour   = (uint32_t)l.triggers_per_hour;
 }
 
 void
@@ -289,8 +279,8 @@ http_limits_runs(const struct http_request *r, uint32_t *ret_live, uint32_t *ret
 {
     struct il__data_limits l = limits_of(r->caller->limits);
 
-    *ret_live = (uint32_t)MIN(l.runs, UINT32_MAX);
-    *ret_day  = (uint32_t)MIN(l.runs_per_day, UINT32_MAX);
+    *ret_live = (uint32_t)l.runs;
+    *ret_day  = (uint32_t)l.runs_per_day;
 }
 
 void

@@ -90,6 +90,9 @@ run "$il" tenant list --json
 json "... but for what was not named" "[i for i in d['items'] if i['id'] == 'globex'][0]['limits'] == {'requests_per_second': 100, 'burst': 0, 'waiters': 0, 'streams': 0, 'locks': 0, 'jobs': 5, 'triggers_per_minute': 7, 'triggers_per_hour': 70, 'runs': 3, 'runs_per_day': 50, 'bytes': 9000}"
 json "a key makes its tenant" "[i['id'] for i in d['items']] == ['acme', 'default', 'globex']"
 error "one that there is not" 1 "tenant set: no such tenant: *" "$il" tenant set nobody --jobs 5
+error "more runs than a tenant may have" 64 "*--runs*0 to 50*" "$il" tenant create wide --runs 51
+error "... by a change, too" 64 "*--runs*0 to 50*" "$il" tenant set globex --runs 1000
+error "... by default" 64 "*LIMIT_RUNS*1 to 50*" env INTERLOCK_LIMIT_RUNS=51 "$il" config show
 
 # Audit.
 run "$il" audit --json

@@ -114,20 +114,54 @@ D_TEST(revoked)
     T_EQ(il__data_key_get(d, "t", id, t_key_take, &k, &err), IL_OK);
     T_EQ(il__data_key_get(d, "other", id, t_key_take, &k, &err), IL_NOT_FOUND);
     T_EQ(il__data_key_get(d, NULL, "' OR 1=1", t_key_take, &k, &err), IL_NOT_FOUND);
-    T_EQ(il__data_key_revoke(d, "other", id, &err), IL_NOT_FOUND);
-    T_EQ(il__data_key_revoke(d, NULL, "x' OR '1'='1", &err), IL_NOT_FOUND);
-    T_EQ(il__data_key_revoke(d, NULL, "00000000-0000-7000-8000-000000000000", &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, "other", id, false, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, NULL, "x' OR '1'='1", false, &err), IL_NOT_FOUND);
+    T_EQ(il__data_key_revoke(d, NULL, "00000000-0000-7000-8000-000000000000", false, &err),
+         IL_NOT_FOUND);
     T_EQ(il__data_key_count(d, &n, &err), IL_OK);
     T_EQU(n, 1);
-    T_EQ(il__data_key_revoke(d, "t", id, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, "t", id, false, &err), IL_OK);
     T_EQ(t_key_find(d, secret, &k), IL_OK);
     int64_t revoked_at_ms = k.revoked_at_ms;
     T_TRUE(revoked_at_ms > 0);
-    T_EQ(il__data_key_revoke(d, NULL, id, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, id, false, &err), IL_OK);
     T_EQ(t_key_find(d, secret, &k), IL_OK);
     T_EQ(k.revoked_at_ms, revoked_at_ms);
     T_EQ(il__data_key_count(d, &n, &err), IL_OK);
     T_EQU(n, 0);
+}
+
+/* No other key stands in for the last admin key: revoked, expired, or of another role. */
+D_TEST(the_last_admin_key)
+{
+    struct il__data_key key = { .tenant = "t", .role = DATA_ROLE_ADMIN };
+    char         id[DATA_ID_BYTES], other[DATA_ID_BYTES], late[DATA_ID_BYTES], plain[DATA_ID_BYTES];
+    char         secret[DATA_KEY_BYTES_MAX], ignored[DATA_KEY_BYTES_MAX];
+    struct t_key k;
+    il_error     err;
+    il_status    st;
+    uint64_t     n = 4;
+
+    t_key_make(d, "t", DATA_ROLE_ADMIN, id, secret);
+    t_key_make(d, "other", DATA_ROLE_ADMIN, other, ignored);
+    t_key_make(d, "t", DATA_ROLE_OPERATOR, plain, ignored);
+    do /* again if it has expired by now */
+        key.expires_at_ms = il__clock_wall_ms() + 200;
+    while ((st = il__data_key_create(d, &key, false, late, ignored, &err)) == IL_INVAL);
+    T_EQ(st, IL_OK);
+    for (int64_t until_ms = il__clock_wall_ms() + 10000; n > 3 && il__clock_wall_ms() < until_ms;)
+        T_EQ(il__data_key_count(d, &n, &err), IL_OK);
+    T_EQU(n, 3);
+    T_EQ(il__data_key_revoke(d, NULL, other, true, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, id, true, &err), IL_STATE);
+    T_HAS(err.message, "last usable admin key");
+    T_EQ(il__data_key_revoke(d, "other", id, true, &err), IL_NOT_FOUND);
+    T_EQ(t_key_find(d, secret, &k), IL_OK);
+    T_EQ(k.revoked_at_ms, 0);
+    T_EQ(il__data_key_revoke(d, NULL, other, true, &err), IL_OK); /* again */
+    T_EQ(il__data_key_revoke(d, NULL, late, true, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, plain, true, &err), IL_OK);
+    T_EQ(il__data_key_revoke(d, NULL, id, false, &err), IL_OK);
 }
 
 D_TEST(expired)
@@ -380,13 +414,13 @@ D_TEST(a_tenant)
     struct il__data_tenant t = {
         .id     = "acme",
         .name   = "Acme 'n' Sons",
-        .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, 9, 10, 11 },
+        .limits = { 100, 200, 3, 4, 5, DATA_LIMIT_MAX, 7, 8, DATA_RUNS_MAX, 10, DATA_BYTES_MAX },
     };
     struct tenants ts = { .n = 0 };
     il_error       err;
 
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_NOT_FOUND);
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_NOT_FOUND);
+    T_EQ(il__data_tenant_set(d, &t, NULL, NULL, &err), IL_NOT_FOUND);
     T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
     T_EQ(il__data_tenant_create(d, &t, &err), IL_DUPLICATE);
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
@@ -395,19 +429,104 @@ D_TEST(a_tenant)
     T_TRUE(ts.created_at_ms > 0);
     t.name                       = "Acme";
     t.limits.requests_per_second = 0;
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_OK);
+    ts.last[0]                   = '\0';
+    T_EQ(il__data_tenant_set(d, &t, take_tenant, &ts, &err), IL_OK);
+    T_STREQ(ts.name, "Acme");
+    T_TRUE(memcmp(&ts.limits, &t.limits, sizeof t.limits) == 0);
+    T_TRUE(ts.created_at_ms > 0);
     ts.last[0] = '\0';
     T_EQ(il__data_tenant_get(d, "acme", take_tenant, &ts, &err), IL_OK);
     T_STREQ(ts.name, "Acme");
     T_EQ(ts.limits.requests_per_second, 0);
-    t.limits.jobs = -1;
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
-    t.limits.jobs = DATA_LIMIT_MAX + 1;
-    T_EQ(il__data_tenant_set(d, &t, &err), IL_INVAL);
-    t.limits.jobs = 0;
-    t.id          = "ACME";
+    t.id = "ACME";
     T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
     T_EQ(il__data_tenant_get(d, "ACME", take_tenant, &ts, &err), IL_INVAL);
+}
+
+/* What is not given stays. */
+D_TEST(a_change_of_a_tenant)
+{
+    struct il__data_tenant t  = { .id     = "acme",
+                                  .name   = "Acme",
+                                  .limits = { .locks = 7, .runs = 3 } };
+    struct tenants         ts = { .n = 0 };
+    il_error               err;
+
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
+    t.limits       = il__data_limits_keep;
+    t.limits.locks = 0;
+    t.limits.bytes = 11;
+    t.name         = NULL;
+    T_EQ(il__data_tenant_set(d, &t, take_tenant, &ts, &err), IL_OK);
+    T_EQ(ts.n, 1);
+    T_STREQ(ts.name, "Acme");
+    T_EQ(ts.limits.locks, 0);
+    T_EQ(ts.limits.runs, 3);
+    T_EQ(ts.limits.bytes, 11);
+    T_EQ(ts.limits.jobs, 0);
+    t.limits   = il__data_limits_keep;
+    t.name     = "";
+    ts.last[0] = '\0';
+    T_EQ(il__data_tenant_set(d, &t, take_tenant, &ts, &err), IL_OK);
+    T_STREQ(ts.name, "");
+    T_EQ(ts.limits.bytes, 11);
+}
+
+D_TEST(limits_have_ranges)
+{
+    static const struct {
+        struct il__data_limits limits;
+        const char            *name;
+    } bad[] = {
+        { { .jobs = -1 }, "jobs" },
+        { { .jobs = DATA_LIMIT_MAX + 1 }, "jobs" },
+        { { .runs = DATA_RUNS_MAX + 1 }, "runs" },
+        { { .bytes = DATA_BYTES_MAX + 1 }, "bytes" },
+        { { .bytes = INT64_MIN }, "bytes" },
+    };
+    il_error err;
+
+    T_EQ(il__data_tenant_create(d, &(struct il__data_tenant){ .id = "old" }, &err), IL_OK);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct il__data_tenant t = { .id = "new", .limits = bad[i].limits };
+        T_EQ(il__data_tenant_create(d, &t, &err), IL_INVAL);
+        T_HAS(err.message, bad[i].name);
+        t.id = "old";
+        if (t.limits.jobs != DATA_LIMIT_KEEP)
+            T_EQ(il__data_tenant_set(d, &t, NULL, NULL, &err), IL_INVAL);
+    }
+    struct il__data_tenant t = { .id = "old", .limits = il__data_limits_keep };
+    t.limits.runs            = DATA_LIMIT_KEEP - 1;
+    T_EQ(il__data_tenant_set(d, &t, NULL, NULL, &err), IL_INVAL);
+}
+
+/* A limit of the tenant replaces the default; the burst goes with the rate. */
+D_TEST(limits_that_apply)
+{
+    const struct il__data_limits by_default = {
+        .requests_per_second = 10, .burst = 50, .locks = 4, .runs = 5
+    };
+    struct il__data_tenant t = { .id = "acme", .limits = { .burst = 7, .runs = 2, .bytes = 100 } };
+    struct il__data_limits l = by_default;
+    il_error               err;
+
+    T_EQ(il__data_tenant_limits(d, "acme", &l, &err), IL_OK);
+    T_TRUE(memcmp(&l, &by_default, sizeof l) == 0); /* there is no such tenant */
+    T_EQ(il__data_tenant_create(d, &t, &err), IL_OK);
+    T_EQ(il__data_tenant_limits(d, "acme", &l, &err), IL_OK);
+    T_EQ(l.requests_per_second, 10);
+    T_EQ(l.burst, 50);
+    T_EQ(l.locks, 4);
+    T_EQ(l.jobs, 0);
+    T_EQ(l.runs, 2);
+    T_EQ(l.bytes, 100);
+    t.limits.requests_per_second = 3;
+    l                            = il__data_limits_merge(&t.limits, &by_default);
+    T_EQ(l.requests_per_second, 3);
+    T_EQ(l.burst, 7);
+    t.limits.runs = 1000; /* written into the table by somebody else */
+    T_EQ(il__data_limits_merge(&t.limits, &by_default).runs, DATA_RUNS_MAX);
+    T_EQ(il__data_tenant_limits(d, "Acme!", &l, &err), IL_INVAL);
 }
 
 D_TEST(tenants_in_order_of_bytes)
@@ -473,6 +592,7 @@ main(void)
         D_ROW(a_long_one_is_no_trouble),
         D_ROW(without_its_tenant),
         D_ROW(revoked),
+        D_ROW(the_last_admin_key),
         D_ROW(expired),
         D_ROW(used_to_the_minute),
         D_ROW(what_a_key_may_be),
@@ -482,6 +602,9 @@ main(void)
         D_ROW(a_signature_is_no_hash_of_a_key),
         D_ROW(tokens_differ),
         D_ROW(a_tenant),
+        D_ROW(a_change_of_a_tenant),
+        D_ROW(limits_have_ranges),
+        D_ROW(limits_that_apply),
         D_ROW(tenants_in_order_of_bytes),
         D_ROW(threads_take_turns),
     };

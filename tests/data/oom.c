@@ -62,7 +62,7 @@ use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
     if ((st = il__data_key_find(d, hash, ignore_key, NULL, err)) != IL_OK ||
         (st = il__data_key_list(d, NULL, NULL, 10, ignore_key, NULL, err)) != IL_OK ||
         (st = il__data_key_used(d, id, 1800000000000, err)) != IL_OK ||
-        (st = il__data_key_revoke(d, "t", id, err)) != IL_OK ||
+        (st = il__data_key_revoke(d, "t", id, true, err)) != IL_OK ||
         (st = il__data_audit_add(d, &act, 1, err)) != IL_OK)
         return st;
     st = il__data_audit_list(d, "t", NULL, 0, 10, ignore_act, NULL, err);

@@ -75,7 +75,7 @@ make_keys_and_acts(struct il__data *d)
                                 &err),
              IL_OK);
         if (i % 2 == 0)
-            T_EQ(il__data_key_revoke(d, "t", id, &err), IL_OK);
+            T_EQ(il__data_key_revoke(d, "t", id, true, &err), IL_OK);
     }
 }
 

@@ -1,4 +1,5 @@
 """Tenants, API keys and forced releases over HTTP."""
+import contextlib
 import re
 
 import lib
@@ -21,10 +22,27 @@ def test_tenants():
         s.put(TENANTS + "/nobody", {"name": "x"}).expect(404, "NOT_FOUND")
 
 
+def test_concurrent_changes_of_a_tenant():
+    """changes of different limits at the same moment all stay"""
+    names = ("locks", "jobs", "waiters", "streams")
+    with lib.Server() as s, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(s.new_client()) for _ in names]
+        s.post(TENANTS, {"id": "acme", "name": "Acme"}).expect(201)
+        for value in range(1, 21):
+            def change(i, value=value):
+                mine = clients[i].put(TENANTS + "/acme", {"limits": {names[i]: value}}).expect(200).json
+                assert mine["limits"][names[i]] == value, mine
+
+            lib.together(len(names), change)
+            now = s.get(TENANTS + "/acme").expect(200).json
+            assert now["name"] == "Acme" and {now["limits"][name] for name in names} == {value}, now
+
+
 def test_bad_tenants():
     with lib.Server() as s:
         for body in ({}, {"id": ""}, {"id": "Acme"}, {"id": "a-b"}, {"id": "a b"}, {"id": "a" * 65}, {"id": 1}, {"id": "a", "x": 1},
-                     {"id": "a", "limits": {"locks": -1}}, {"id": "a", "limits": {"lock": 1}}, {"id": "a", "limits": 1}, [], None):
+                     {"id": "a", "limits": {"locks": -1}}, {"id": "a", "limits": {"lock": 1}}, {"id": "a", "limits": 1}, [], None,
+                     {"id": "a", "limits": {"runs": 51}}, {"id": "a", "limits": {"jobs": 10**9 + 1}}, {"id": "a", "limits": {"bytes": 10**12 + 1}}):
             s.ask("POST", TENANTS, body=body).expect(400, "BAD_REQUEST")
         message = s.post(TENANTS, {"id": "a", "limits": {"lock": 1}}).json["error"]["message"]
         assert "lock" in message, message

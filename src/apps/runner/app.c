@@ -50,26 +50,18 @@ runner_app_pipeline(struct http_request *r, const char *id)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static void
-take_limits(void *cookie, const struct il__data_tenant *t)
-{
-    *(struct il__data_limits *)cookie = t->limits;
-}
-
 /* For triggers of schedules, on the runner's threads. A tenant that the data store does not
  * know, or cannot look up now, gets the server's limits. */
 static void
 limits_of(void *cookie, const char *tenant, uint32_t *live_max, uint32_t *day_max)
 {
-    struct runner_app     *app = cookie;
-    struct il__data_limits own = { .runs = 0 };
-    il_error               err;
+    struct runner_app     *app    = cookie;
+    struct il__data_limits limits = { .runs         = atomic_load(&app->runs),
+                                      .runs_per_day = atomic_load(&app->runs_per_day) };
 
-    if (il__data_tenant_get(app->server->data, tenant, take_limits, &own, &err) != IL_OK)
-        own = (struct il__data_limits){ .runs = 0 };
-    *live_max = (uint32_t)(own.runs != 0 ? own.runs : atomic_load(&app->runs));
-    *day_max =
-        (uint32_t)(own.runs_per_day != 0 ? own.runs_per_day : atomic_load(&app->runs_per_day));
+    IGNORE(il__data_tenant_limits(app->server->data, tenant, &limits, NULL) != IL_OK);
+    *live_max = (uint32_t)limits.runs;
+    *day_max  = (uint32_t)limits.runs_per_day;
 }
 
 static void

@@ -176,37 +176,9 @@ triggered(struct trigger *t, const struct runner_trigger *what, enum runner_answ
     return t->answer != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
 }
 
-/* The limits of the tenant: its own, else those of the configuration. */
-struct limits {
-    struct cli      *cli;
-    struct il__data *data;
-    uint32_t         live_max, day_max;
-};
-
-static void
-take_limits(void *cookie, const struct il__data_tenant *tenant)
-{
-    struct limits *l = cookie;
-
-    if (tenant->limits.runs != 0)
-        l->live_max = (uint32_t)MIN(tenant->limits.runs, UINT32_MAX);
-    if (tenant->limits.runs_per_day != 0)
-        l->day_max = (uint32_t)MIN(tenant->limits.runs_per_day, UINT32_MAX);
-}
-
 static il_status
-read_limits(struct limits *l, il_error *reterr)
-{
-    l->live_max = (uint32_t)CLI_SETTING(l->cli, limit_runs)->number;
-    l->day_max  = (uint32_t)CLI_SETTING(l->cli, limit_runs_per_day)->number;
-    il_status st =
-        il__data_tenant_get(l->data, CLI_SETTING(l->cli, tenant)->text, take_limits, l, reterr);
-    return st == IL_NOT_FOUND ? IL_OK : st;
-}
-
-static il_status
-ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, struct pipeline *p,
-           il_error *reterr)
+ask_runner(struct trigger *t, struct runner *runner, const struct il__data_limits *limits,
+           struct pipeline *p, il_error *reterr)
 {
     char                  uuid[37];
     char                 *outside = NULL;
@@ -217,8 +189,8 @@ ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, str
                                       .by         = t->by,
                                       .type       = "cli",
                                       .parameters = t->parameters,
-                                      .live_max   = l->live_max,
-                                      .day_max    = l->day_max,
+                                      .live_max   = (uint32_t)limits->runs,
+                                      .day_max    = (uint32_t)limits->runs_per_day,
                                       .keep_ms    = CLI_SETTING(t->cli, runs_keep)->number };
     il_status             st      = il_uuid(uuid);
 
@@ -234,7 +206,8 @@ ask_runner(struct trigger *t, struct runner *runner, const struct limits *l, str
 
 /* With an open runner: trigger, and with --here stay until the run has ended. */
 static il_status
-use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_error *reterr)
+use_runner(struct trigger *t, struct runner *runner, const struct il__data_limits *limits,
+           il_error *reterr)
 {
     struct pipeline *p =
         il__catalogue_get(runner_catalogue(runner), CLI_SETTING(t->cli, tenant)->text, t->pipeline);
@@ -243,7 +216,7 @@ use_runner(struct trigger *t, struct runner *runner, const struct limits *l, il_
         return il__error_set(
             reterr, IL_NOT_FOUND, "trigger: tenant %s has no pipeline '%.80s' in %s",
             CLI_SETTING(t->cli, tenant)->text, t->pipeline, CLI_SETTING(t->cli, pipelines)->text);
-    il_status st = ask_runner(t, runner, l, p, reterr);
+    il_status st = ask_runner(t, runner, limits, p, reterr);
     if (st == IL_OK && t->here && !t->is_new) /* a slot that has not been executed yet */
         runner_take(runner, CLI_SETTING(t->cli, tenant)->text, t->id, il__pipeline_ref(p));
     il__pipeline_unref(p);
@@ -275,9 +248,11 @@ ask_store(struct trigger *t, il_error *reterr)
         st = runner_setup_init(&setup, &config.config, reterr);
     if (st == IL_OK)
         st = il__cli_data_open(cli, CLI_DATA_MAKE, &data, reterr);
-    struct limits limits = { .cli = cli, .data = data };
+    struct il__data_limits limits = { .runs = CLI_SETTING(cli, limit_runs)->number,
+                                      .runs_per_day =
+                                          CLI_SETTING(cli, limit_runs_per_day)->number };
     if (st == IL_OK)
-        st = read_limits(&limits, reterr);
+        st = il__data_tenant_limits(data, CLI_SETTING(cli, tenant)->text, &limits, reterr);
     if (st == IL_OK) {
         struct runner_options *o = &setup.options;
         o->h                     = cli->store;

@@ -15,8 +15,8 @@ CREATE TABLE secret (
     value text NOT NULL -- hex digits
 );
 
--- 0 means no limit. Texts used for sorting are ordered by their bytes, whatever the database's
--- collation.
+-- A limit of 0: the server's default. See limits.def. Texts used for sorting are ordered by their
+-- bytes, whatever the database's collation.
 CREATE TABLE tenant (
     id                  text COLLATE "C" PRIMARY KEY,
     name                text   NOT NULL,
@@ -26,7 +26,6 @@ CREATE TABLE tenant (
     streams             bigint NOT NULL,
     locks               bigint NOT NULL,
     jobs                bigint NOT NULL,
-    -- in the columns below, 0 means the server's default
     triggers_per_minute bigint NOT NULL,
     triggers_per_hour   bigint NOT NULL,
     runs                bigint NOT NULL,

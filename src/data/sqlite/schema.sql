@@ -15,7 +15,7 @@ CREATE TABLE il_secret (
     value TEXT NOT NULL -- hex digits
 ) STRICT, WITHOUT ROWID;
 
--- 0 means no limit.
+-- A limit of 0: the server's default. See limits.def.
 CREATE TABLE il_tenant (
     id                  TEXT PRIMARY KEY,
     name                TEXT    NOT NULL,
@@ -25,7 +25,6 @@ CREATE TABLE il_tenant (
     streams             INTEGER NOT NULL,
     locks               INTEGER NOT NULL,
     jobs                INTEGER NOT NULL,
-    -- in the columns below, 0 means the server's default
     triggers_per_minute INTEGER NOT NULL,
     triggers_per_hour   INTEGER NOT NULL,
     runs                INTEGER NOT NULL,

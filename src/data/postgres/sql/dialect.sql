@@ -8,3 +8,7 @@ octet_length(s.details)
 
 -- part: limit_to_unlocked
 LIMIT $2 FOR UPDATE SKIP LOCKED
+
+-- NO KEY: as an UPDATE of other columns locks them.
+-- part: by_id_locked
+ORDER BY id FOR NO KEY UPDATE

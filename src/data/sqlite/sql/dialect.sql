@@ -9,3 +9,7 @@ length(CAST(s.details AS BLOB))
 -- No row is locked by anybody else, see transaction.sql.
 -- part: limit_to_unlocked
 LIMIT $2
+
+-- The same: only this transaction writes.
+-- part: by_id_locked
+ORDER BY id
