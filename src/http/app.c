@@ -287,7 +287,8 @@ close_all(void *cookie)
 }
 
 /* Closing may take a while, and apps may send messages until the end. A separate thread closes
- * them while this one keeps serving the inbox. */
+ * them while this one keeps serving the inbox. Messages that need an app were sent before, for
+ * requests; they are served first. */
 void
 http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
 {
@@ -298,6 +299,7 @@ http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
         return;
     if (s->metrics != NULL)
         http_metrics_pipelines(s, NULL, NULL); /* the app's state is going away */
+    meanwhile(s);
     if (pthread_create(&thread, NULL, close_all, &c) != 0) {
         (void)close_all(&c);
     } else {
