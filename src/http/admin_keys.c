@@ -2,6 +2,7 @@
  * admin_keys.c: API keys over HTTP: create, list, revoke.
  */
 #include "base/clock.h"
+#include "base/error.h"
 #include "http/admin.h"
 #include "http/audit.h"
 #include "http/auth.h"
@@ -368,7 +369,8 @@ do_revoke(struct http_request *r)
     if (w->status != IL_OK)
         return;
     if (!w->found)
-        w->status = w->error.status = IL_NOT_FOUND;
+        w->status =
+            il__error_set(&w->error, IL_NOT_FOUND, "no such API key: '%.40s'", w->revoke.id);
     else if (w->above || (w->is_admin && w->n_admins <= 1 && w->revoke.force == 0))
         w->status = IL_STATE;
     else
@@ -386,7 +388,8 @@ revoked(struct http_request *r)
                   "only keys with the role admin can revoke an admin key");
     else if (w->status == IL_STATE)
         http_fail(r, 409, "LAST_ADMIN_KEY", "auth", NULL,
-                  "refusing to revoke the last admin key; use ?force=true");
+                  "refusing to revoke the last valid admin key: without it, no admin key can be "
+                  "created over HTTP; use ?force=true");
     else if (w->status != IL_OK)
         http_fail_data(r, &w->error);
     else
