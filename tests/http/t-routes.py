@@ -535,6 +535,11 @@ def test_a_key_with_a_prefix():
                 answer = w.call("usage_rebuild", rebuild, client=some, body=span)
                 if rebuild == 403:
                     assert answer["error"]["details"]["names"] == "usage", answer
+        # the log names the prefix, not a permission that the key has
+        line = json.loads(s.wait_log(r'"auth\.forbidden".*"usage_rebuild".*"usage_day:"'))
+        assert (line["prefix"], line["names"]) == ("usage_day:", "usage") and "permission" not in line, line
+        line = json.loads(s.wait_log(r'"auth\.forbidden".*"campus_\w+".*"zz:"'))
+        assert line["prefix"] == "zz:" and not {"names", "permission"} & set(line), line
 
 
 def test_bad_input():
