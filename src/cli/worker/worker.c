@@ -454,8 +454,10 @@ work(struct il__worker *w, int sig_fd)
     int64_t                       began_ns = il__clock_boot_ns();
     pthread_t                     thread;
 
-    if (quit_fd < 0 || pthread_create(&thread, NULL, watch_main, &watch) != 0) {
-        il__proc_say("queue work: cannot start a thread");
+    int rc = quit_fd < 0 ? errno : pthread_create(&thread, NULL, watch_main, &watch);
+    if (rc != 0) {
+        il__proc_say("queue work: cannot start the thread that watches for signals: %s",
+                     strerror(rc));
         return il_status_exit(IL_NOMEM);
     }
     claim_loop(w);
