@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "http/audit.h"
 #include "http/bucket.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 #define RETRY_MS 1000 /* for a day that is being built */

@@ -412,7 +412,7 @@ fail(const il_error *error)
     return il_status_exit(error->status);
 }
 
-/* mails, reports: 12 jobs in 3m: 10 finished, 1 to be retried, 1 failed */
+/* mails, reports: 12 jobs in 3m: 10 finished, 1 will be retried, 1 failed */
 static void
 summarize(const struct il__worker *w, int64_t took_ns)
 {
@@ -489,8 +489,9 @@ open_store(struct il__worker *w, il_error *reterr)
 }
 
 /*
- * Open the store, and wait for one that is away: a worker may be started before its database. Not
- * with --once and --drain, whose caller waits for us to exit. *ret_stopped: a signal came first.
+ * Open the store, and wait for one that is unreachable: a worker may be started before its
+ * database. Not with --once and --drain, whose caller waits for us to exit. *ret_stopped: a signal
+ * came first.
  */
 static il_status
 open_patiently(struct il__worker *w, int sig_fd, bool *ret_stopped, il_error *reterr)
