@@ -57,11 +57,12 @@ judge(struct cli_breaker *b, const il_lease_info *info, const il_op *op, il_erro
     if (st == IL_OK)
         return IL_OK;
     if (st == IL_STATE && il__cli_is_classic(info))
-        return il__error_set(reterr, st,
-                             "break: '%s' is held by %.64s, a classic Redis client that cannot be "
-                             "notified; use --now to delete its lock",
-                             info->key, info->holder);
-    return il__error_set(reterr, st, "break: '%s', fence %" PRIu64 ": %s", info->key, op->fence,
+        return il__error_set(
+            reterr, st,
+            "break: '%.80s' is held by %.64s, a classic Redis client that cannot be "
+            "notified; use --now to delete its lock",
+            info->key, info->holder);
+    return il__error_set(reterr, st, "break: '%.80s', fence %" PRIu64 ": %s", info->key, op->fence,
                          op->out.detail != NULL ? op->out.detail : il_status_text(st));
 }
 

@@ -15,8 +15,8 @@ bool il__cli_store_is_private(const char *url);
 /* Is it on this machine, without a server? */
 bool il__cli_store_is_local(const char *url);
 /*
- * Opening it failed. Is its server away (not started yet, starting, unreachable), so that a retry
- * may succeed, as opposed to one that answered with a refusal? Unclear errors count as away: the
+ * Opening it failed. Is its server unreachable (down, starting, overloaded), so that a retry may
+ * succeed, as opposed to one that answered with a refusal? Unclear errors count as unreachable: the
  * waiting caller reports them.
  */
 bool il__cli_store_is_unreachable(const char *url, const il_error *err);

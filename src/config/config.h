@@ -153,6 +153,10 @@ struct il__config {
     void                          *cookie; /* for other() */
 };
 
+/* Why there is no default store, and no path below ~. */
+#define IL__CONFIG_NO_HOME \
+    "the home folder is unknown ($HOME is unset or relative, and passwd has no entry)"
+
 /* All of these: IL_OK; IL_INVAL naming file, line and key, or variable; IL_NOMEM; IL_STORE:
  * libyaml is missing. */
 MUST_USE il_status il__config_defaults(const struct il__config *c, il_error *reterr);

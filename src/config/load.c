@@ -43,7 +43,7 @@ il__config_set(const struct il__config *c, size_t i_key, const char *text,
                                     : il__strdup(text);
     AUTO_FREE char *origin = il__strdup(from->name);
     if (value == NULL && url)
-        return il__error_set(reterr, IL_INVAL, "the path is too long, or $HOME is not set");
+        return il__error_set(reterr, IL_INVAL, "the path is too long, or " IL__CONFIG_NO_HOME);
     if (value == NULL || origin == NULL)
         return no_memory(reterr);
     il__free(setting->text);

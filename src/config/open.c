@@ -75,7 +75,8 @@ il__config_open_opts(const struct il__config *c, bool create, struct il__config_
 
     if (store->text == NULL)
         return il__error_set(reterr, IL_INVAL,
-                             "no store: $HOME is not set; pass --store or set $INTERLOCK_STORE");
+                             "no store: " IL__CONFIG_NO_HOME
+                             "; pass --store or set $INTERLOCK_STORE");
     if (il__config_url_is_malformed(store->text))
         return il__error_set(reterr, IL_INVAL,
                              "invalid store; use a path or a URL such as postgres://HOST/DB");

@@ -75,7 +75,8 @@ default_file(bool existing, struct il__buf *url, il_error *reterr)
     if (!add_state_folder(&folder))
         return il__error_set(
             reterr, IL_INVAL,
-            "$HOME is not set; with Redis, pass --data sqlite:PATH or postgres://...");
+            "the home folder is unknown ($HOME is unset or relative, and passwd "
+            "has no entry); with Redis, pass --data sqlite:PATH or postgres://...");
     il__buf_adds(&folder, "/interlock");
     if (folder.failed)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a data store");

@@ -176,8 +176,8 @@ do_get(struct http_request *r)
 
     if (http_admin_covers(r->caller, r->args[0]))
         w->status = il__data_tenant_get(r->server->data, r->args[0], copy_tenant, w, &w->error);
-    else
-        w->status = w->error.status = IL_NOT_FOUND;
+    else /* as if it did not exist */
+        w->status = il__error_set(&w->error, IL_NOT_FOUND, "no such tenant: %s", r->args[0]);
 }
 
 void

@@ -361,7 +361,8 @@ revoked(struct http_request *r)
                   "only keys with the role admin can revoke an admin key");
     else if (w->status == IL_STATE)
         http_fail(r, 409, "LAST_ADMIN_KEY", "auth", NULL,
-                  "refusing to revoke the last admin key; use ?force=true");
+                  "refusing to revoke the last valid admin key: without it, no admin key can be "
+                  "created over HTTP; use ?force=true");
     else if (w->status != IL_OK)
         http_fail_data(r, &w->error);
     else

@@ -100,13 +100,13 @@ start_one(struct http_server *s, size_t i, bool must, il_error *reterr)
     bool                   in_use = must || app->start == NULL;
     il_status              st     = IL_OK;
 
-    if (s->app_ready[i])
+    if (atomic_load(&s->app_ready[i]))
         return IL_OK;
     if (!in_use)
         st = app->in_use(s->app_states[i], &in_use, reterr);
     if (st == IL_OK && in_use && app->start != NULL)
         st = app->start(s->app_states[i], reterr);
-    s->app_ready[i] = st == IL_OK && in_use;
+    atomic_store(&s->app_ready[i], st == IL_OK && in_use);
     return st;
 }
 
@@ -121,10 +121,10 @@ start_used(struct http_server *s, il_error *reterr)
     while (again && st == IL_OK) {
         again = false;
         for (size_t i = 0; i < s->n_open_apps && st == IL_OK; i++) {
-            if (s->app_ready[i])
+            if (atomic_load(&s->app_ready[i]))
                 continue;
             st = start_one(s, i, false, reterr);
-            again |= s->app_ready[i];
+            again |= atomic_load(&s->app_ready[i]);
         }
     }
     return st;
@@ -134,14 +134,13 @@ start_used(struct http_server *s, il_error *reterr)
 static void
 look_at_apps(struct http_server *s)
 {
-    il__mutex_lock(&s->app_mutex);
     for (size_t i = 0; i < s->n_open_apps; i++) {
-        bool is_new    = s->app_ready[i] && !s->app_runs[i];
-        s->app_runs[i] = s->app_ready[i];
-        if (is_new && s->stopping && s->o->apps[i]->stop != NULL)
+        if (s->app_runs[i] || !atomic_load(&s->app_ready[i]))
+            continue;
+        s->app_runs[i] = true;
+        if (s->stopping && s->o->apps[i]->stop != NULL)
             s->o->apps[i]->stop(s->app_states[i]);
     }
-    il__mutex_unlock(&s->app_mutex);
 }
 
 struct app_starting {
@@ -166,6 +165,17 @@ do_start(struct http_request *r)
     il__mutex_unlock(&s->app_mutex);
 }
 
+/* Why is for the log only. Whatever it is, it is not the caller's fault. */
+static void
+say_not_started(struct http_request *r, const struct app_starting *w)
+{
+    const char *name = http_route_app(r->route)->name;
+    il_status   st   = il_status_http(w->status) >= 500 ? w->status : IL_STORE;
+
+    http_log(r->server, HTTP_EVENT_app_failed, "%s: %s", name, w->error.message);
+    http_fail(r, il_status_http(st), il_status_name(st), name, NULL, "%s", il_status_text(st));
+}
+
 static void
 did_start(struct http_request *r)
 {
@@ -176,8 +186,7 @@ did_start(struct http_request *r)
     if (w->status == IL_OK)
         w->then(r);
     else
-        http_fail(r, 503, il_status_name(IL_STORE), http_route_app(r->route)->name, NULL, "%s",
-                  w->error.message);
+        say_not_started(r, w);
 }
 
 void
@@ -278,7 +287,8 @@ close_all(void *cookie)
 }
 
 /* Closing may take a while, and apps may send messages until the end. A separate thread closes
- * them while this one keeps serving the inbox. */
+ * them while this one keeps serving the inbox. Messages that need an app were sent before, for
+ * requests; they are served first. */
 void
 http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
 {
@@ -289,6 +299,7 @@ http_apps_close(struct http_server *s, void (*meanwhile)(struct http_server *s))
         return;
     if (s->metrics != NULL)
         http_metrics_pipelines(s, NULL, NULL); /* the app's state is going away */
+    meanwhile(s);
     if (pthread_create(&thread, NULL, close_all, &c) != 0) {
         (void)close_all(&c);
     } else {

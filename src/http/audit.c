@@ -93,14 +93,22 @@ rows_written(struct http_request *r)
     e->then(r);
 }
 
+/* Out of memory. The actions have happened: the log is the only place left to report them. */
+static void
+not_written(struct http_request *r, const struct il__data_act *acts, size_t n)
+{
+    il_error err = { .status = IL_NOMEM, .message = "out of memory" };
+
+    count_rows(r->server, r->id, acts, n, IL_NOMEM, &err);
+}
+
 static void
 start(struct http_request *r, struct il__data_act *acts, size_t n, http_fn *then)
 {
     struct entry *e = http_alloc(r, sizeof *e);
 
-    if (e == NULL) { /* the action has happened: the log is the only place left to report it */
-        il_error err = { .status = IL_NOMEM, .message = "out of memory" };
-        count_rows(r->server, r->id, acts, n, IL_NOMEM, &err);
+    if (e == NULL) {
+        not_written(r, acts, n);
         then(r);
         return;
     }
@@ -146,8 +154,7 @@ http_audit_ops(struct http_request *r, http_fn *then)
         if (acts != NULL)
             acts[at++] = row;
         else
-            count_rows(r->server, r->id, &row, 1, IL_NOMEM,
-                       &(il_error){ .message = "out of memory" });
+            not_written(r, &row, 1);
     }
     if (acts != NULL)
         start(r, acts, n, then);
@@ -168,9 +175,13 @@ http_audit(struct http_request *r, const struct http_act *act, http_fn *then)
                                   .details = act->details };
     struct il__data_act *copy = http_alloc(r, sizeof *copy);
 
-    if (copy != NULL)
-        *copy = row;
-    start(r, copy != NULL ? copy : &row, 1, then);
+    if (copy == NULL) {
+        not_written(r, &row, 1);
+        then(r);
+        return;
+    }
+    *copy = row;
+    start(r, copy, 1, then);
 }
 
 /* ---- acts of the server itself --------------------------------------------------------------- */

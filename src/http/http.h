@@ -281,7 +281,8 @@ void http_answer_stream(struct http_request *r, struct MHD_Response *response);
 void http_suspend(struct http_request *r);
 void http_resume(struct http_request *r);
 
-/* Run fn on the loop; callable from any thread. False: out of memory, it will not run. */
+/* Run fn on the loop; callable from any thread. False: out of memory, it will not run. What is
+ * posted while the apps are closing must not need their state. */
 bool http_post(struct http_server *s, void (*fn)(struct http_server *s, void *cookie), void *cookie)
     MUST_USE;
 

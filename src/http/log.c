@@ -288,13 +288,14 @@ add_now(struct http_log *l)
     il__buf_adds(&l->buf, ms);
 }
 
-/* Limit events that any client can cause at will, with a wrong key or while the store is down,
- * to a hundred per second. A bucket is the time at which it is full again. */
+/* Limit events that any client can cause at will, with a wrong key or while a store or the database
+ * of an app is down, to a hundred per second. A bucket is the time at which it is full again. */
 static bool
 is_too_much(struct http_log *l, enum http_event event)
 {
     if (event != HTTP_EVENT_login_failed && event != HTTP_EVENT_login_limited &&
-        event != HTTP_EVENT_forbidden && event != HTTP_EVENT_request_failed)
+        event != HTTP_EVENT_forbidden && event != HTTP_EVENT_request_failed &&
+        event != HTTP_EVENT_app_failed)
         return false;
     int64_t now_ns = il__clock_boot_ns();
     if (l->full_ns[event] - now_ns > OFTEN_BURST * OFTEN_NS)

@@ -136,9 +136,9 @@ data_url(const struct http_options *o)
     return strncmp(o->store_url, "redis", 5) == 0 ? "sqlite:" : o->store_url;
 }
 
-/* Open what is not open yet. *ret_away: it failed, but may succeed later. */
+/* Open what is not open yet. *ret_unreachable: it failed, but may succeed later. */
 static il_status
-try_open(struct http_server *s, bool *ret_away, il_error *reterr)
+try_open(struct http_server *s, bool *ret_unreachable, il_error *reterr)
 {
     const char *url = s->o->store_url;
     il_status   st  = IL_OK;
@@ -149,7 +149,7 @@ try_open(struct http_server *s, bool *ret_away, il_error *reterr)
         url = data_url(s->o);
         st  = open_data(s, reterr);
     }
-    *ret_away = st != IL_OK && s->o->is_unreachable(url, reterr);
+    *ret_unreachable = st != IL_OK && s->o->is_unreachable(url, reterr);
     return st;
 }
 
@@ -189,10 +189,10 @@ answer_meanwhile(struct http_server *s, il_error *reterr)
 static il_status
 wait_open(struct http_server *s, il_error *reterr)
 {
-    bool      away    = true;
-    int64_t   said_ns = il__clock_boot_ns();
-    il_error  why     = *reterr;
-    il_status st      = answer_meanwhile(s, reterr);
+    bool      unreachable = true;
+    int64_t   said_ns     = il__clock_boot_ns();
+    il_error  why         = *reterr;
+    il_status st          = answer_meanwhile(s, reterr);
 
     if (st != IL_OK)
         return st;
@@ -200,20 +200,20 @@ wait_open(struct http_server *s, il_error *reterr)
     say_down(s, &why);
     /* A server that loses its store later stays active as well. */
     http_notify("READY=1\nSTATUS=waiting for the store");
-    while (away) {
+    while (unreachable) {
         bool for_data = s->h != NULL;
         if (!sleep_on(s)) {
             http_log(s, HTTP_EVENT_stopping, NULL);
             s->stopping = true;
             return IL_OK;
         }
-        st            = try_open(s, &away, reterr);
+        st            = try_open(s, &unreachable, reterr);
         bool progress = s->h != NULL && !for_data;
         if (progress)
             http_log(s, HTTP_EVENT_store_up, NULL);
         if (st == IL_OK && for_data)
             http_log(s, HTTP_EVENT_data_up, NULL);
-        if (away && (progress || il__clock_boot_ns() - said_ns >= REMIND_NS)) {
+        if (unreachable && (progress || il__clock_boot_ns() - said_ns >= REMIND_NS)) {
             said_ns = il__clock_boot_ns();
             say_down(s, reterr);
         }
@@ -224,14 +224,14 @@ wait_open(struct http_server *s, il_error *reterr)
 il_status
 http_stores_open(struct http_server *s, il_error *reterr)
 {
-    bool      away = false;
-    il_error  err  = { 0 };
-    il_status st   = try_open(s, &away, &err);
+    bool      unreachable = false;
+    il_error  err         = { 0 };
+    il_status st          = try_open(s, &unreachable, &err);
 
 #ifdef IL_MUTANT_start_gives_up
-    away = false;
+    unreachable = false;
 #endif
-    if (away) {
+    if (unreachable) {
         st = wait_open(s, &err);
         stop_answering(s);
     }

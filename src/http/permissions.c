@@ -91,18 +91,28 @@ http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTE
         *cut = ':';
 }
 
+/* Count and log a refusal. `permission` is missing; or it is NULL, and the caller's prefix does not
+ * cover `names` (NULL: no prefix does). */
+static void
+note(struct http_request *r, const char *permission, const char *names)
+{
+    http_count(r->server, HTTP_COUNT_forbidden, 1);
+    if (!http_log_begin(r->server, HTTP_EVENT_forbidden))
+        return;
+    http_log_who(r->server, r);
+    http_log_text(r->server, "permission", permission);
+    http_log_text(r->server, "prefix", permission == NULL ? r->caller->prefix : NULL);
+    http_log_text(r->server, "names", names);
+    http_log_end(r->server);
+}
+
 void
 http_note_forbidden(struct http_request *r, const struct http_route *route)
 {
     char name[HTTP_PERMISSION_BYTES];
 
     http_permission_of(route, name);
-    http_count(r->server, HTTP_COUNT_forbidden, 1);
-    if (http_log_begin(r->server, HTTP_EVENT_forbidden)) {
-        http_log_who(r->server, r);
-        http_log_text(r->server, "permission", name);
-        http_log_end(r->server);
-    }
+    note(r, name, NULL);
 }
 
 void
@@ -150,7 +160,7 @@ http_forbid_names(struct http_request *r, const struct http_route *route)
     const char             *under = route->permission.names.under;
     AUTO_BUF struct il__buf details;
 
-    http_note_forbidden(r, route);
+    note(r, NULL, under);
     il__buf_init(&details, 128 + 8 * DATA_PREFIX_BYTES_MAX);
     il__wire_open(&details, NULL);
     il__wire_put_text(&details, "prefix", r->caller->prefix);

@@ -64,10 +64,11 @@ struct http_server {
     struct http_ui_link    link; /* ui_session.c */
 
     /* app.c: the states of the first n_open_apps of o->apps */
-    void            *app_states[HTTP_APPS_MAX];
-    size_t           n_open_apps;
-    struct il__mutex app_mutex;                /* one app starts at a time; protects: */
-    bool             app_ready[HTTP_APPS_MAX]; /* start() has returned IL_OK */
+    void  *app_states[HTTP_APPS_MAX];
+    size_t n_open_apps;
+    /* One app starts at a time. The loop never takes it: in_use() and start() may block. */
+    struct il__mutex app_mutex;
+    atomic_bool      app_ready[HTTP_APPS_MAX]; /* start() has returned IL_OK; set with the mutex */
     bool             app_runs[HTTP_APPS_MAX];  /* and the loop knows it; only used there */
 
     /* loop.c */

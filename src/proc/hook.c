@@ -256,6 +256,6 @@ il__hook_run(const struct il__hook *h, char why[IL__HOOK_WHY_BYTES])
     il__proc_spawner_close(spawner);
     if (st == IL_OK)
         return judge(&report, why);
-    (void)snprintf(why, IL__HOOK_WHY_BYTES, "cannot start: %.100s", error.message);
+    (void)snprintf(why, IL__HOOK_WHY_BYTES, "%.*s", IL__HOOK_WHY_BYTES - 1, error.message);
     return false;
 }

@@ -146,7 +146,7 @@ encode(const struct proc_spec *spec, struct il__buf *strings, struct proc_reques
         return il__error_set(reterr, IL_INVAL, "no command given");
     if (spec->env == NULL || spec->cwd == NULL || spec->grace_ms < 0 || spec->timeout_ms < 0)
         return il__error_set(reterr, IL_INVAL,
-                             "cannot start %.200s: missing environment, folder or time limit",
+                             "cannot start %.80s: missing environment, folder or time limit",
                              spec->argv[0]);
     *ret = (struct proc_request){ .type       = PROC_REQUEST_START,
                                   .grace_ms   = spec->grace_ms,
@@ -161,7 +161,7 @@ encode(const struct proc_spec *spec, struct il__buf *strings, struct proc_reques
     ret->n_bytes = strings->n_bytes;
     if (strings->failed)
         return il__error_set(reterr, IL_INVAL,
-                             "%.200s: arguments, environment and input exceed %d bytes",
+                             "%.80s: arguments, environment and input exceed %d bytes",
                              spec->argv[0], PROC_SPEC_BYTES_MAX);
     return IL_OK;
 }
@@ -262,7 +262,7 @@ hand_over(struct proc_spawner *s, const struct proc_spec *spec, struct own *own,
         if (error != EPIPE)
             break;
     }
-    return il__error_set(reterr, IL_NOMEM, "cannot start %.200s: the spawner is unavailable: %s",
+    return il__error_set(reterr, IL_NOMEM, "cannot start %.80s: the spawner is unavailable: %s",
                          spec->argv[0], strerror(error));
 }
 
@@ -282,7 +282,7 @@ il__proc_start(struct proc_spawner *s, const struct proc_spec *spec, struct proc
         return st;
     own = il__calloc(1, sizeof *own);
     if (own == NULL || !make_ends(&strings, &c, &e)) {
-        st = il__error_set(reterr, IL_NOMEM, "cannot start %.200s: %s", spec->argv[0],
+        st = il__error_set(reterr, IL_NOMEM, "cannot start %.80s: %s", spec->argv[0],
                            strerror(own == NULL ? ENOMEM : errno));
     } else {
         own->s        = s;

@@ -176,7 +176,8 @@ static const struct wire_field run_start[] = {
     NUMBER(UINT32, "live_max", 0, in.run.live_max, 1, 0x7FFFFFFF,
            "refuse a new run if the tenant has this many live runs in the key's class"),
     NUMBER(UINT32, "day_max", 0, in.run.day_max, 1, 0x7FFFFFFF,
-           "refuse a new run if the class had this many starts since midnight UTC"),
+           "refuse a new run if the tenant has created this many in the key's class since midnight "
+           "UTC"),
     /* minute_max and hour_max are not fields: each class with a rate takes space in the store, and
      * the client chooses the class of a key. Apps of the server set them. */
 };

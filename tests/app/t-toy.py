@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import select
 import socket
 import subprocess
 import tempfile
@@ -51,6 +52,37 @@ def hold_all(s, n=THREADS, key=None, how="?stubborn=true"):
     calls = [Call(s, "/toy/hold" + how, key=key) for _ in range(n)]
     s.until("toy_holding", before + n)
     return calls
+
+
+# ---- starting
+
+
+def pass_gate(path, word):
+    with open(path, "w", encoding="ascii") as gate:  # waits until the toy reads it
+        gate.write(word)
+
+
+def test_start():
+    """an app that is not in use starts with a request for it; one that cannot start holds up nobody else"""
+    with tempfile.TemporaryDirectory() as folder:
+        gate = folder + "/gate"
+        os.mkfifo(gate)
+        with Server(env={"TOY_GATE": gate}) as s:
+            calls = [Call(s, "/toy/read", "GET") for _ in range(2)]
+            s.until("interlock_http_pool_busy", 2)
+            pass_gate(gate, "shut")
+            # one has failed, the other is at the gate
+            ready = select.select([call.conn.sock for call in calls], [], [], 20 * lib.SLOW)[0]
+            assert len(ready) == 1, "no answer while the other start is under way"
+            calls.sort(key=lambda call: call.conn.sock not in ready)
+            got = calls[0].answer().expect(503, "STORE_UNAVAILABLE")
+            assert got.json["error"]["message"] == "the store is unavailable", got
+            assert got.json["error"]["source"] == "toy", got
+            assert json.loads(s.wait_log("app.failed"))["message"] == f"toy: toy: the gate {gate} is shut"
+            s.post("/api/v1/locks/acquire", {"key": "a", "holder": "me"}).expect(200)
+            pass_gate(gate, "open")
+            calls[1].answer().expect(200)
+            s.get("/api/v1/toy/read").expect(200)
 
 
 # ---- permissions

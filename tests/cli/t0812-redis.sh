@@ -61,6 +61,10 @@ check "... no age, no fence, and nothing that does not work" test "$(grep -c -E 
 gives "locks shows it" 0 "$il" locks
 like "... without fence and age" "$out" "*$key *their-run *- *classic client's *-*"
 error "break says what it is, and how to end it" 1 "break: 'pipeline:daily' is held by their-run, a classic Redis client*--now*" "$il" break $key --reason test
+long=$(printf 'x%.0s' {1..480})
+redis SET "pipeline_lock:default:$long" their-run NX EX 300 >/dev/null
+error "... also of a long key" 1 "break: 'pipeline:xxx*' is held by their-run, a classic *; use --now to delete its lock" "$il" break "pipeline:$long" --reason test
+redis DEL "pipeline_lock:default:$long" >/dev/null
 redis PERSIST pipeline_lock:default:daily >/dev/null
 gives "why of one without an expiry" 0 "$il" why $key
 like "... says so" "$out" "*It has no expiry*"

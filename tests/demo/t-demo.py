@@ -224,6 +224,20 @@ def kill_server(d):
     d.client.close()
 
 
+def test_button_while_it_stops():
+    """A button that waits for its moment is told that the server stops"""
+    with Demo() as d:
+        answers = []
+        os.unlink(d.folder + "/worker.pid")  # its moment does not come
+        press = threading.Thread(target=lambda: answers.append(d.post("/demo/kill-worker")))
+        press.start()
+        with lib.Client(d, d.key) as client:
+            lib.eventually(lambda: [j for j in client.get("/api/v1/queues/mails/jobs").json["items"] if j["priority"] < 0], 20, "its job")
+        os.kill(d.pid("server"), signal.SIGTERM)
+        press.join()
+        answers[0].expect(503, "SHUTTING_DOWN")
+
+
 def test_ends():
     """Ctrl-C, SIGTERM and SIGHUP end it; no process and no folder is left"""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -18,7 +18,7 @@ def test_tenants():
         assert changed["name"] == "Acme" and changed["limits"]["locks"] == 7 and changed["limits"]["jobs"] == 3, changed
         assert s.put(TENANTS + "/acme_1", {"name": "Other", "limits": {"locks": None}}).expect(200).json["limits"]["locks"] == 0
         assert s.get(TENANTS + "/acme_1").json["name"] == "Other"
-        s.get(TENANTS + "/nobody").expect(404, "NOT_FOUND")
+        assert s.get(TENANTS + "/nobody").expect(404, "NOT_FOUND").json["error"]["message"] == "no such tenant: nobody"
         s.put(TENANTS + "/nobody", {"name": "x"}).expect(404, "NOT_FOUND")
 
 
@@ -111,8 +111,9 @@ def test_revoking():
         s.delete(KEYS + "/" + made["id"]).expect(200)
         s.delete(KEYS + "/" + made["id"]).expect(200)  # repeatable
         assert [k["revoked_at"] is not None for k in s.get(KEYS).json["items"] if k["id"] == made["id"]] == [True]
-        s.delete(KEYS + "/00000000-0000-7000-8000-000000000000").expect(404, "NOT_FOUND")
-        s.delete(KEYS + "/nonsense").expect(404, "NOT_FOUND")
+        for missing in ("00000000-0000-7000-8000-000000000000", "nonsense"):
+            unknown = s.delete(KEYS + "/" + missing).expect(404, "NOT_FOUND").json["error"]["message"]
+            assert unknown == f"no such API key: '{missing}'", unknown
         # The last admin key is not revoked by accident; one that has expired does not count.
         s.delete(KEYS + "/" + first).expect(409, "LAST_ADMIN_KEY")
         s.get("/api/v1/locks").expect(200)
@@ -153,16 +154,18 @@ def test_named_permissions_cover_their_own_tenant():
         assert {k["tenant"] for k in boss.get(KEYS).expect(200).json["items"]} == {"acme"}
         made = boss.post(KEYS, {"tenant": "acme", "role": "read"}).expect(201).json
         boss.delete(KEYS + "/" + made["id"]).expect(200)
-        # others: as if they did not exist
-        unknown = boss.get(TENANTS + "/nobody").expect(404)
+        # others: as if they did not exist, with what an admin is told of those that do not
+        unknown = s.get(TENANTS + "/nobody").expect(404).body.decode()
         for tenant in ("other", "default"):
-            assert boss.get(TENANTS + "/" + tenant).expect(404).body == unknown.body
-            boss.put(TENANTS + "/" + tenant, {"limits": {"locks": 1}}).expect(404)
+            assert boss.get(TENANTS + "/" + tenant).expect(404).body.decode() == unknown.replace("nobody", tenant)
+            got = boss.put(TENANTS + "/" + tenant, {"limits": {"locks": 1}}).expect(404)
+            assert got.body.decode() == unknown.replace("nobody", tenant), got
             boss.get(KEYS + "?tenant=" + tenant).expect(403, "FORBIDDEN")
             boss.get("/api/v1/admin/audit?tenant=" + tenant).expect(403, "FORBIDDEN")
         boss.post(TENANTS, {"id": "new"}).expect(403, "FORBIDDEN")
         for key in ("other write", "default admin"):
-            boss.delete(KEYS + "/" + of[key] + "?force=true").expect(404, "NOT_FOUND")
+            hidden = boss.delete(KEYS + "/" + of[key] + "?force=true").expect(404, "NOT_FOUND").json["error"]["message"]
+            assert hidden == f"no such API key: '{of[key]}'", hidden
         assert s.get(TENANTS + "/other").json["limits"]["locks"] == 0
         # an admin key of its own tenant is the whole server's
         admin = s.post(KEYS, {"tenant": "acme", "role": "admin"}).expect(201).json

@@ -584,6 +584,48 @@ def test_reload():
         assert any(a["action"] == "pipelines.reload" for a in f.a.get("/admin/audit").json["items"])
 
 
+def test_reload_that_waits():
+    """a reload that waits for a thread while SIGHUP changes the settings does not bring back the old ones"""
+    with Fleet(start=False) as f:
+        def configure(text):
+            with open(f.path("config.yml"), "w", encoding="utf-8") as file:
+                file.write(text)
+
+        def scrape():
+            return f.a.get("/metrics").body.decode()
+        threads, answers = [], []
+
+        def ask(path):
+            def work():
+                with f.a.new_client() as client:
+                    answers.append(client.post(path))
+            threads.append(threading.Thread(target=work))
+            threads[-1].start()
+        hang = {"type": "command", "shell": True, "timeout": "60s", "run": f"{until(f.path('go'))}; echo outside"}
+        names = [f"hangs{i}" for i in range(16)]  # a tenant's share of the threads
+        f.put("default", {name: pipeline(name, command("true"), preflight=hang) for name in names})
+        f.put("default", {"p": command("true")})
+        configure("lock_metrics_enabled: true\n")
+        f.args += ["--config", f.path("config.yml")]
+        f.add()
+        try:
+            for name in names:
+                ask("/pipelines/run/" + name)
+            lib.eventually(lambda: "interlock_http_pool_busy 16\n" in scrape(), what="probes on all threads")
+            ask("/pipelines/reload")
+            lib.eventually(lambda: "interlock_http_pool_waiting 1\n" in scrape(), what="a reload that waits")
+            configure("lock_metrics_enabled: false\n")
+            f.a.send(signal.SIGHUP)
+            lib.eventually(lambda: f.a.log.count('"pipelines.loaded"') == 2, what="the reload of SIGHUP")
+        finally:
+            f.open("go")
+            for thread in threads:
+                thread.join()
+        assert [a.status for a in answers] == [200] * 17, answers
+        f.run("p")
+        assert 'pipeline_id="p"' not in scrape(), scrape()
+
+
 def test_reload_does_not_touch_runs():
     """a run goes on with the pipeline that it began with; one that waits takes the new one"""
     with Fleet() as f:

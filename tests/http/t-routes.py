@@ -528,9 +528,18 @@ def test_a_key_with_a_prefix():
                     assert answer.status in (403, 404) or answer.json.get("items") == [], told
                 w.doc.check_answer(op, answer)
         span = {"startDate": "2025-01-15", "endDate": "2025-01-15"}
-        for prefix, status in (("usage_day:", 200), ("usage", 200), ("", 200), ("usage_day:2025", 403), ("usage:", 403)):
+        for prefix, status, rebuild in (("usage_day:", 200, 403), ("usage", 200, 429), ("", 200, 429), ("usage_day:2025", 403, 403),
+                                        ("usage:", 403, 403), ("usage_rebuild", 403, 403)):
             with s.new_client(s.key_for("default", "admin", prefix=prefix)) as some:
                 w.call("usage_by_user", status, client=some, body=span)
+                answer = w.call("usage_rebuild", rebuild, client=some, body=span)
+                if rebuild == 403:
+                    assert answer["error"]["details"]["names"] == "usage", answer
+        # the log names the prefix, not a permission that the key has
+        line = json.loads(s.wait_log(r'"auth\.forbidden".*"usage_rebuild".*"usage_day:"'))
+        assert (line["prefix"], line["names"]) == ("usage_day:", "usage") and "permission" not in line, line
+        line = json.loads(s.wait_log(r'"auth\.forbidden".*"campus_\w+".*"zz:"'))
+        assert line["prefix"] == "zz:" and not {"names", "permission"} & set(line), line
 
 
 def test_bad_input():

@@ -15,6 +15,7 @@
 #include "harness/clock.h"
 #include "harness/proc.h"
 #include "harness/tmp.h"
+#include "proc/hook.h"
 #include "proc_help.h"
 
 #define W(text) ((char *)(uintptr_t)(text))
@@ -83,24 +84,47 @@ U_TEST(cannot_be_executed)
     t_tmp_remove(dir);
 }
 
+static char *
+text_of(size_t n)
+{
+    char *text = il__alloc(n + 1);
+
+    CHECK(text != NULL);
+    memset(text, 'x', n);
+    text[n] = '\0';
+    return text;
+}
+
 U_TEST(bad_spec)
 {
     struct proc_spec  spec = c_spec((char *[]){ NULL });
     struct proc_child c    = PROC_CHILD_NONE;
     il_error          err;
-    char             *big = il__alloc(PROC_SPEC_BYTES_MAX + 1);
+    char             *big = text_of(PROC_SPEC_BYTES_MAX);
 
     T_EQ(il__proc_start(s, &spec, &c, &err), IL_INVAL);
-    CHECK(big != NULL);
-    memset(big, 'x', PROC_SPEC_BYTES_MAX);
-    big[PROC_SPEC_BYTES_MAX] = '\0';
-    char *const argv[]       = { W("true"), big, NULL };
-    spec.argv                = argv;
+    char *const argv[] = { W("true"), big, NULL };
+    spec.argv          = argv;
     T_EQ(il__proc_start(s, &spec, &c, &err), IL_INVAL);
     T_HAS(err.message, "true");
     T_EQ(c.ctl, -1);
     il__proc_finish(&c);
     il__proc_finish(&c);
+    il__free(big);
+}
+
+/* The path of its command is long, and still the reason is told. */
+U_TEST(hook_cannot_start)
+{
+    char                 *path = text_of(300), *big = text_of(PROC_SPEC_BYTES_MAX);
+    char *const           argv[] = { path, big, NULL };
+    struct il__hook_facts facts  = { .n = 0 };
+    struct il__hook       h      = { .argv = argv, .facts = &facts, .served = true, .stop_fd = -1 };
+    char                  why[IL__HOOK_WHY_BYTES];
+
+    T_TRUE(!il__hook_run(&h, why));
+    T_HAS(why, "x: arguments, environment and input exceed 4194304 bytes");
+    il__free(path);
     il__free(big);
 }
 
@@ -483,6 +507,7 @@ main(int argc, char **argv)
         U_ROW(signalled),
         U_ROW(cannot_be_executed),
         U_ROW(bad_spec),
+        U_ROW(hook_cannot_start),
         U_ROW(environment),
         U_ROW(environment_above),
         U_ROW(much_environment),

@@ -181,6 +181,16 @@ def test_stale_and_failed():
         lib.eventually(lambda: "usage.source_failed" in r.a.log, what="the log line")
 
 
+def test_cut_off():
+    """A stop without time for the requests that wait: their builds end after them, and reach for none of them."""
+    with Rig("memory:", INTERLOCK_SHUTDOWN="0s", MALLOC_PERTURB_="165") as r:
+        r.flag("closed")
+        for n in (1, 2):
+            threading.Thread(target=ask_quietly, args=(r.a, day(n)), daemon=True).start()
+        lib.eventually(lambda: len(r.fetched()) == 2, what="both builds")
+        assert r.a.stop() == 0, r.a.log
+
+
 def test_never_builds():
     """?build=no answers 404, or what is stored."""
     with Rig("memory:") as r:

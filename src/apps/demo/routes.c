@@ -216,7 +216,9 @@ look_again(struct http_request *r, http_fn *look)
     const struct moment *m = r->state;
 
     il_op_release(&r->op);
-    if (il__clock_boot_ns() < m->until_ns)
+    if (r->server->stopping) /* nothing is delayed any more */
+        http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
+    else if (il__clock_boot_ns() < m->until_ns)
         http_delay(r, LOOK_MS, look);
     else
         http_fail(r, 503, "DEMO_NOT_READY", demo_http_app.name, NULL,

@@ -134,13 +134,16 @@ static il_status
 app_reload(void *state, const struct http_app_config *config, il_error *reterr)
 {
     struct runner_app *app = state;
-    il_status          st  = runner_setup_reload(&app->setup, config, reterr);
 
+    il__mutex_lock(&app->setup_mutex);
+    il_status st = runner_setup_reload(&app->setup, config, reterr);
+    il__mutex_unlock(&app->setup_mutex);
     if (st != IL_OK)
         return st;
     app->lock_metrics = app->setup.options.defaults.lock_metrics;
     learn_limits(app);
-    return runner_app_reload(app, reterr);
+    runner_app_reload(app);
+    return IL_OK;
 }
 
 const struct http_app runner_http_app = {

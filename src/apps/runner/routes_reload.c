@@ -32,12 +32,10 @@ runner_app_refused(struct runner_app *app, const char *tenant, const char *text)
         c->out.n_problems++;
 }
 
-/* A copy of the options: a reload may change them while the files are read. */
 static bool
-snapshot(const struct runner_setup *setup, void **mem, struct runner_options *ret)
+copy_options(const struct runner_options *o, void **mem, struct runner_options *ret)
 {
-    const struct runner_options *o = &setup->options;
-    struct il__connection       *all =
+    struct il__connection *all =
         o->n_connections > 0 ? il__arena_alloc(mem, o->n_connections * sizeof *all) : NULL;
 
     *ret             = *o;
@@ -53,13 +51,24 @@ snapshot(const struct runner_setup *setup, void **mem, struct runner_options *re
     return true;
 }
 
+/* On a thread of the pool. With the options as they are when its turn comes: those of an earlier
+ * time might be older than the ones of the reload before. */
 static il_status
-read_again(struct runner_app *app, const struct runner_options *o,
-           struct runner_collecting *collecting, struct pipeline_loaded *loaded, il_error *reterr)
+read_again(struct runner_app *app, struct runner_collecting *collecting,
+           struct pipeline_loaded *loaded, il_error *reterr)
 {
+    AUTO(il__arena_free) void *mem = NULL;
+    struct runner_options      o;
+    il_status                  st = IL_OK;
+
     il__mutex_lock(&app->reload_mutex);
+    il__mutex_lock(&app->setup_mutex);
+    if (!copy_options(&app->setup.options, &mem, &o))
+        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+    il__mutex_unlock(&app->setup_mutex);
     atomic_store(&app->collecting, collecting);
-    il_status st = runner_reload(app->runner, o, loaded, reterr);
+    if (st == IL_OK)
+        st = runner_reload(app->runner, &o, loaded, reterr);
     atomic_store(&app->collecting, NULL);
     il__mutex_unlock(&app->reload_mutex);
     return st;
@@ -69,7 +78,6 @@ read_again(struct runner_app *app, const struct runner_options *o,
 
 struct reload_work {
     struct runner_collecting collecting;
-    struct runner_options    options;
     il_status                status;
     il_error                 error;
 };
@@ -80,7 +88,7 @@ do_reload(struct http_request *r)
     struct reload_work    *w      = r->state;
     struct pipeline_loaded loaded = { .n_pipelines = 0 };
 
-    w->status = read_again(runner_app_of(r), &w->options, &w->collecting, &loaded, &w->error);
+    w->status                   = read_again(runner_app_of(r), &w->collecting, &loaded, &w->error);
     w->collecting.out.pipelines = loaded.n_pipelines;
     w->collecting.out.tenants   = loaded.n_tenants;
     w->collecting.out.bad       = loaded.n_bad;
@@ -124,8 +132,7 @@ runner_http_pipeline_reload(struct http_request *r)
         w->collecting.out.problems =
             http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
     }
-    if (w == NULL || w->collecting.out.problems == NULL ||
-        !snapshot(&runner_app_of(r)->setup, &r->mem, &w->options)) {
+    if (w == NULL || w->collecting.out.problems == NULL) {
         http_fail_nomem(r);
         return;
     }
@@ -140,48 +147,43 @@ hup_work(struct http_job *job)
 {
     struct runner_app *app = container_of(job, struct runner_app, hup.job);
 
-    app->hup.status =
-        runner_reload(app->runner, &app->hup.options, &app->hup.loaded, &app->hup.error);
+    app->hup.status = read_again(app, NULL, NULL, &app->hup.error);
 }
 
 static void
 hup_done(struct http_job *job)
 {
     struct runner_app *app = container_of(job, struct runner_app, hup.job);
-    il_error           err;
 
     if (app->hup.status != IL_OK)
         http_log(app->server, HTTP_EVENT_reload_refused, "pipelines: %s", app->hup.error.message);
     app->hup.busy = false;
     if (app->hup.again)
-        /* out of memory: the next signal may succeed */
-        IGNORE(runner_app_reload(app, &err) != IL_OK);
+        runner_app_reload(app);
 }
 
-il_status
-runner_app_reload(struct runner_app *app, il_error *reterr)
+void
+runner_app_reload(struct runner_app *app)
 {
     app->hup.again = app->hup.busy;
     if (app->hup.busy)
-        return IL_OK; /* repeat when that one is done: it may have missed later changes */
-    il__arena_free(&app->hup.mem);
-    if (!snapshot(&app->setup, &app->hup.mem, &app->hup.options))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return; /* repeat when that one is done: it may have missed later changes */
     app->hup.busy = true;
     app->hup.job  = (struct http_job){ .work = hup_work, .then = hup_done };
     http_pool_send(app->server, &app->hup.job);
-    return IL_OK;
 }
 
 void
 runner_app_reload_begin(struct runner_app *app)
 {
     il__mutex_init(&app->reload_mutex, IL__MUTEX_app_reload);
+    il__mutex_init(&app->setup_mutex, IL__MUTEX_app_setup);
 }
 
+/* No one else uses them any more. */
 void
 runner_app_reload_end(struct runner_app *app)
 {
-    il__arena_free(&app->hup.mem);
-    il__mutex_destroy(&app->reload_mutex); /* no one else uses it any more */
+    il__mutex_destroy(&app->setup_mutex);
+    il__mutex_destroy(&app->reload_mutex);
 }

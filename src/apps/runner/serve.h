@@ -24,7 +24,8 @@ struct trigger_probe;     /* trigger_plan.h */
 
 /* Used on the loop only, unless stated otherwise. */
 struct runner_app {
-    struct il__mutex reload_mutex; /* one reload at a time, both on threads of the pool */
+    struct il__mutex reload_mutex; /* one reload at a time, on threads of the pool */
+    struct il__mutex setup_mutex;  /* held while the loop changes `setup`, and a reload copies it */
     /* collects the faults found meanwhile; NULL = not wanted */
     _Atomic(struct runner_collecting *) collecting;
     struct http_server                 *server;
@@ -36,13 +37,10 @@ struct runner_app {
     atomic_int_fast64_t   runs, runs_per_day; /* tenant defaults, for the runner's threads */
     struct trigger_probe *probes;             /* routes_trigger.c: probes in progress */
     struct {                                  /* routes_reload.c: the reload on SIGHUP */
-        struct http_job        job;
-        bool                   busy, again; /* in progress; and one more requested */
-        void                  *mem;         /* of the options */
-        struct runner_options  options;
-        struct pipeline_loaded loaded;
-        il_status              status;
-        il_error               error;
+        struct http_job job;
+        bool            busy, again; /* in progress; and one more requested */
+        il_status       status;
+        il_error        error;
     } hup;
 };
 struct runner_app *runner_app_of(const struct http_request *r);
@@ -59,9 +57,9 @@ enum http_known runner_app_known(void *cookie, const char *tenant, const char *p
                                  int64_t *ret_timeout_ms);
 
 /* routes_reload.c */
-void      runner_app_reload_begin(struct runner_app *app);             /* before all other routes */
-il_status runner_app_reload(struct runner_app *app, il_error *reterr); /* SIGHUP */
-void      runner_app_reload_end(struct runner_app *app);
+void runner_app_reload_begin(struct runner_app *app); /* before all other routes */
+void runner_app_reload(struct runner_app *app);       /* SIGHUP */
+void runner_app_reload_end(struct runner_app *app);
 /* A file was refused: if a caller waits for the current reload, its answer says so. Any thread,
  * one call at a time. */
 void runner_app_refused(struct runner_app *app, const char *tenant, const char *text);

@@ -80,6 +80,7 @@ app_close(void *state)
 
     work_close(app->work);
     usage_setup_close(&app->setup);
+    CHECK(pthread_cond_destroy(&app->landing) == 0);
     il__mutex_destroy(&app->mutex);
     il__free(app->tenants);
     il__free(app);
@@ -116,6 +117,7 @@ app_open(struct http_server *s, const struct http_app_config *config, void **ret
     if (app == NULL)
         return il__error_set(reterr, IL_NOMEM, "usage: out of memory");
     il__mutex_init(&app->mutex, IL__MUTEX_usage_app);
+    il__cond_init(&app->landing);
     app->server  = s;
     il_status st = usage_setup_open(&app->setup, config, &o, reterr);
     app->usage   = app->setup.usage;

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "http/audit.h"
 #include "http/bucket.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 #define RETRY_MS 1000 /* for a day that is being built */
@@ -85,6 +84,8 @@ struct usage_held {
     struct usage_waiter  waiter;
     struct usage_result  result;
     struct usage_held   *next, *next_landed;
+    bool                 held;   /* in app->held */
+    bool                 landed; /* `result` is its flight's; under app->mutex */
     /* Sharing a read; on the loop. */
     bool               reading;  /* in app->reading: a thread reads its row */
     bool               has_read; /* `result` is that of the read */
@@ -123,10 +124,38 @@ stop_reading(struct usage_held *h)
 }
 
 static void
+let_go(struct usage_held *h)
+{
+    unlink_held(&h->app->held, h);
+    h->held = false;
+}
+
+/* The server is closing and has dropped the request: its flight must not reach it any more. */
+static void
+leave_flight(struct usage_held *h)
+{
+    struct usage_app   *app = h->app;
+    struct usage_held **at  = &app->landed;
+
+    let_go(h);
+    if (usage_leave(app->usage, &h->waiter, NULL))
+        return;
+    il__mutex_lock(&app->mutex);
+    while (!h->landed) /* a thread of the cache is about to call landed() */
+        (void)il__cond_wait(&app->landing, &app->mutex, -1);
+    while (*at != h)
+        at = &(*at)->next_landed;
+    *at = h->next_landed;
+    il__mutex_unlock(&app->mutex);
+}
+
+static void
 end_day(struct http_request *r)
 {
     struct usage_held *h = r->ended_cookie;
 
+    if (h->held)
+        leave_flight(h);
     if (h->reader != NULL)
         unlink_held(&h->reader->readers, h);
     if (h->reading)
@@ -203,7 +232,7 @@ answer_day(struct http_request *r)
 static void
 resume(struct usage_held *h)
 {
-    unlink_held(&h->app->held, h);
+    let_go(h);
     http_errand_resume(h->r); /* h may be gone now */
 }
 
@@ -223,7 +252,8 @@ resume_landed(struct http_server *s UNUSED, void *cookie)
     }
 }
 
-/* On a thread of the cache: for the loop, which is notified once for many. */
+/* On a thread of the cache: for the loop, which is notified once for many; with the mutex, so that
+ * no notice is still to come once the last of `landed` has ended and the app is closed. */
 static void
 landed(struct usage_waiter *w, struct usage_result *result)
 {
@@ -232,12 +262,13 @@ landed(struct usage_waiter *w, struct usage_result *result)
 
     h->result = *result;
     il__mutex_lock(&app->mutex);
-    bool first     = app->landed == NULL;
+    if (app->landed == NULL)
+        IGNORE(http_post(app->server, resume_landed, app)); /* else the next tick finds them */
+    h->landed      = true;
     h->next_landed = app->landed;
     app->landed    = h;
+    CHECK(pthread_cond_signal(&app->landing) == 0);
     il__mutex_unlock(&app->mutex);
-    if (first)
-        IGNORE(http_post(app->server, resume_landed, app)); /* else the next tick finds them */
 }
 
 void
@@ -268,6 +299,7 @@ hold(struct http_request *r)
     h->until_ns = r->began_ns + app->setup.wait_ms * IL__NS_PER_MS;
     h->waiter   = (struct usage_waiter){ .done = landed, .urgent = true, .silent = h->force };
     h->next     = app->held;
+    h->held     = true;
     app->held   = h;
     http_errand_hold(r, answer_day);
     il_status st = usage_join(app->usage, r->caller->tenant, h->date,

@@ -118,6 +118,8 @@ static const struct http_bucket exports   = { .name      = "usage exports",
 #define WRITES "admin:usage:write"
 #define EXAMPLE "{\"startDate\":\"2025-01-01\",\"endDate\":\"2025-01-31\"}"
 
+/* Handlers ask for days of the tenant, below USAGE_KEY. A rebuild also uses USAGE_RUN_KEY and
+ * USAGE_LIMIT_KEY: all three begin with the class. */
 const struct http_route usage_routes[] = {
     { .method     = "GET",
       .path       = BASE "/days/{date}",
@@ -185,7 +187,7 @@ const struct http_route usage_routes[] = {
       .summary    = "Rebuild the current day now, even if it is fresh" },
     { .method     = "POST",
       .path       = BASE "/rebuild-cache",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
+      .permission = HTTP_ACCESS(admin, UNDER(USAGE_CLASS)),
       .grant      = WRITES,
       .id         = "usage_rebuild",
       .fn         = usage_http_rebuild,

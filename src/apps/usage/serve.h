@@ -36,6 +36,7 @@ struct usage_app {
     int64_t            purge_ns; /* work_kind.c: when to purge again */
     struct il__mutex   mutex;    /* protects the rest */
     struct usage_held *landed;   /* of `held`: their days are there */
+    pthread_cond_t     landing;  /* one was added */
     char (*tenants)[IL_TENANT_BYTES_MAX + 1];
     size_t n_tenants;
 };

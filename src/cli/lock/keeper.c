@@ -137,9 +137,10 @@ watch_main(void *arg)
 static il_status
 acquire(struct keeper *k, const char *meta, il_error *reterr)
 {
-    const struct keeper_opts *o = k->o;
-    il_acquire_opts           a = IL_ACQUIRE_OPTS_INIT;
-    struct watch              w = { k, eventfd(0, EFD_CLOEXEC) };
+    const struct keeper_opts *o       = k->o;
+    il_acquire_opts           a       = IL_ACQUIRE_OPTS_INIT;
+    AUTO_FD int               quit_fd = eventfd(0, EFD_CLOEXEC);
+    struct watch              w       = { k, quit_fd };
     pthread_t                 thread;
 
     a.holder  = k->report.holder;
@@ -150,12 +151,13 @@ acquire(struct keeper *k, const char *meta, il_error *reterr)
     a.permits = o->permits;
     a.meta    = meta;
     a.place   = "interlock lock";
-    if (w.quit_fd < 0 || il__thread_start(&thread, watch_main, &w) != 0)
-        return il__error_set(reterr, IL_NOMEM, "cannot start a thread");
+    int rc    = quit_fd < 0 ? errno : il__thread_start(&thread, watch_main, &w);
+    if (rc != 0)
+        return il__error_set(reterr, IL_NOMEM,
+                             "cannot start the thread that watches the script: %s", strerror(rc));
     il_status st = il_acquire(k->store, o->key, &a, &k->lease, reterr);
-    CHECK(eventfd_write(w.quit_fd, 1) == 0);
+    CHECK(eventfd_write(quit_fd, 1) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
-    (void)close(w.quit_fd);
     return st;
 }
 

@@ -412,7 +412,7 @@ fail(const il_error *error)
     return il_status_exit(error->status);
 }
 
-/* mails, reports: 12 jobs in 3m: 10 finished, 1 to be retried, 1 failed */
+/* mails, reports: 12 jobs in 3m: 10 finished, 1 will be retried, 1 failed */
 static void
 summarize(const struct il__worker *w, int64_t took_ns)
 {
@@ -454,8 +454,10 @@ work(struct il__worker *w, int sig_fd)
     int64_t                       began_ns = il__clock_boot_ns();
     pthread_t                     thread;
 
-    if (quit_fd < 0 || pthread_create(&thread, NULL, watch_main, &watch) != 0) {
-        il__proc_say("queue work: cannot start a thread");
+    int rc = quit_fd < 0 ? errno : pthread_create(&thread, NULL, watch_main, &watch);
+    if (rc != 0) {
+        il__proc_say("queue work: cannot start the thread that watches for signals: %s",
+                     strerror(rc));
         return il_status_exit(IL_NOMEM);
     }
     claim_loop(w);
@@ -487,8 +489,9 @@ open_store(struct il__worker *w, il_error *reterr)
 }
 
 /*
- * Open the store, and wait for one that is away: a worker may be started before its database. Not
- * with --once and --drain, whose caller waits for us to exit. *ret_stopped: a signal came first.
+ * Open the store, and wait for one that is unreachable: a worker may be started before its
+ * database. Not with --once and --drain, whose caller waits for us to exit. *ret_stopped: a signal
+ * came first.
  */
 static il_status
 open_patiently(struct il__worker *w, int sig_fd, bool *ret_stopped, il_error *reterr)

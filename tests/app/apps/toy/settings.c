@@ -1,8 +1,9 @@
 /*
- * settings.c: the life of the toy app: open, reload, tick, stop and close; and a route that shows
- * its settings.
+ * settings.c: the life of the toy app: open, start, reload, tick, stop and close; and a route that
+ * shows its settings.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -97,19 +98,51 @@ toy_open(struct http_server *s, const struct http_app_config *config, void **ret
 
     if (toy == NULL)
         return il__error_set(reterr, IL_NOMEM, "out of memory");
-    toy->server  = s;
-    toy->gate_fd = eventfd(0, EFD_CLOEXEC);
+    toy->server     = s;
+    toy->start_gate = getenv("TOY_GATE");
+    toy->gate_fd    = eventfd(0, EFD_CLOEXEC);
     CHECK(toy->gate_fd >= 0);
     il_status st = toy_reload(toy, config, reterr);
-    if (st == IL_OK)
-        st = open_tables(toy, reterr);
-    if (st == IL_OK)
-        st = toy_start_work(toy, reterr);
     if (st == IL_OK)
         *ret = toy;
     else
         toy_close(toy);
     return st;
+}
+
+/* With a gate, the first request starts it. */
+il_status
+toy_in_use(void *state, bool *ret, il_error *reterr UNUSED)
+{
+    *ret = ((const struct toy *)state)->start_gate == NULL;
+    return IL_OK;
+}
+
+/* Wait until the test has written a word to the fifo and closed it. */
+static il_status
+pass_gate(const char *path, il_error *reterr)
+{
+    char  word[16] = "";
+    FILE *file     = fopen(path, "re");
+
+    CHECK(file != NULL);
+    CHECK(fgets(word, sizeof word, file) != NULL);
+    CHECK(fgetc(file) == EOF);
+    (void)fclose(file); /* was only read */
+    return strcmp(word, "open") == 0
+               ? IL_OK
+               : il__error_set(reterr, IL_STORE, "toy: the gate %s is shut", path);
+}
+
+il_status
+toy_start(void *state, il_error *reterr)
+{
+    struct toy *toy = state;
+    il_status   st  = toy->start_gate != NULL ? pass_gate(toy->start_gate, reterr) : IL_OK;
+
+    if (st == IL_OK)
+        st = open_tables(toy, reterr);
+    return st == IL_OK ? toy_start_work(toy, reterr) : st;
 }
 
 void

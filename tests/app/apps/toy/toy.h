@@ -22,7 +22,8 @@ struct work;
 
 struct toy {
     struct http_server  *server;
-    int                  gate_fd; /* eventfd: readable while /toy/hold need not wait */
+    const char          *start_gate; /* $TOY_GATE: a fifo that lets start() pass, or NULL */
+    int                  gate_fd;    /* eventfd: readable while /toy/hold need not wait */
     struct tables_place *place;
     il_guard            *tables;
     struct work         *work;
@@ -77,6 +78,8 @@ void                            toy_greet(struct http_request *r);
 
 il_status toy_open(struct http_server *s, const struct http_app_config *config, void **ret,
                    il_error *reterr);
+il_status toy_in_use(void *state, bool *ret, il_error *reterr);
+il_status toy_start(void *state, il_error *reterr);
 void      toy_stop(void *state);
 void      toy_close(void *state);
 il_status toy_reload(void *state, const struct http_app_config *config, il_error *reterr);
