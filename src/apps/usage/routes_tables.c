@@ -4,24 +4,7 @@
 #include "apps/usage/range_json.h"
 #include "apps/usage/serve.h"
 #include "http/bucket.h"
-
-#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .min = min_, .max = max_, .help = help_                                                  \
-    }
-#define CHOICE(text, member, names, help_)                                                       \
-    {                                                                                            \
-        .name = text, .kind = WIRE_CHOICE, .offset = offsetof(STRUCT, member), .choices = names, \
-        .help = help_                                                                            \
-    }
-#define OBJECT(id, schema, fields_, flags_, help_)                  \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = flags_ }
+#include "wire/table.h"
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -31,7 +14,7 @@ static const char *const bys[]     = { "day", "user", "model", "provider", NULL 
 
 #define STRUCT struct usage_day_in
 static const struct wire_field day_in[] = {
-    CHOICE("build", build, yes_no, "no: return 404 instead of building a missing day"),
+    CHOICE("build", 0, build, yes_no, 0, "no: return 404 instead of building a missing day"),
 };
 static OBJECT(in_day, "UsageDayQuery", day_in, 0, "Options of a day");
 #undef STRUCT
@@ -50,17 +33,13 @@ static const struct wire_field page_in[] = {
 static OBJECT(in_page, "UsagePage", page_in, 0, "A range of days, and a page of the result");
 static const struct wire_field rebuild_in[] = {
     RANGE,
-    { .name   = "force",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(STRUCT, force),
-      .bit    = 1,
-      .help   = "also build days that are complete" },
+    BOOL("force", 0, force, 1, "also build days that are complete"),
 };
 static OBJECT(in_rebuild, "UsageRebuild", rebuild_in, 0, "Range of days to rebuild");
 static const struct wire_field export_in[] = {
     RANGE,
-    CHOICE("format", format, formats, "json (default) or csv"),
-    CHOICE("by", by, bys, "rows of the export: day (default), user, model or provider"),
+    CHOICE("format", 0, format, formats, 0, "json (default) or csv"),
+    CHOICE("by", 0, by, bys, 0, "rows of the export: day (default), user, model or provider"),
 };
 static OBJECT(in_export, "UsageExportQuery", export_in, 0,
               "A range of days, and the format of the export");
@@ -69,16 +48,12 @@ static OBJECT(in_export, "UsageExportQuery", export_in, 0,
 /* ---- answers --------------------------------------------------------------------------------- */
 
 #define STRUCT struct usage_rates
-#define RATE(text, member, help_)                                                                \
-    {                                                                                            \
-        .name = text, .kind = WIRE_DECIMAL, .digits = USAGE_RATE_DIGITS, .flags = WIRE_NOT_NULL, \
-        .offset = offsetof(STRUCT, member), .help = help_                                        \
+#define RATE(field, member, text)                                                                 \
+    {                                                                                             \
+        .name = field, .kind = WIRE_DECIMAL, .digits = USAGE_RATE_DIGITS, .flags = WIRE_NOT_NULL, \
+        .offset = AT(member), .help = text                                                        \
     }
-#define COUNT(text, member, help_)                                 \
-    {                                                              \
-        .name = text, .kind = WIRE_UINT64, .flags = WIRE_NOT_NULL, \
-        .offset = offsetof(STRUCT, counts.member), .help = help_   \
-    }
+#define COUNT(field, member, text) F(field, counts.member, UINT64, WIRE_NOT_NULL, text)
 static const struct wire_field metrics_out[] = {
     COUNT("cacheHits", hits, "days of usage answered from the cache"),
     COUNT("cacheMisses", misses, "days of usage that had to be built, or waited for"),
@@ -97,8 +72,8 @@ OBJECT(usage_out_metrics, "UsageCacheMetrics", metrics_out, WIRE_ANSWER,
 
 #define STRUCT struct usage_run_out
 static const struct wire_field run_out[] = {
-    BOUNDED("run_id", id, TEXT, WIRE_NOT_NULL, 0, 0, "id of the run: GET /runs/{id} has progress"),
-    BOUNDED("status", status, TEXT, WIRE_NOT_NULL, 0, 0, "PENDING"),
+    F("run_id", id, TEXT, WIRE_NOT_NULL, "id of the run: GET /runs/{id} has progress"),
+    F("status", status, TEXT, WIRE_NOT_NULL, "PENDING"),
 };
 OBJECT(usage_out_run, "UsageRebuildRun", run_out, WIRE_ANSWER, "A rebuild that was started");
 #undef STRUCT
