@@ -318,6 +318,21 @@ http_do(struct http_request *r, http_fn *then)
         http_do_ops(r, &r->op, 1, http_poll_ms(r), then);
 }
 
+static void
+op_done(struct http_request *r)
+{
+    if (r->ops->status == IL_OK)
+        r->route->then(r);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_do_route(struct http_request *r)
+{
+    http_do(r, op_done);
+}
+
 void
 http_do_own(struct http_request *r, il_op *op, int64_t wait_ms, http_fn *then)
 {
