@@ -268,10 +268,7 @@ http_page_rows(struct http_request *r, struct http_page_in *page, size_t n_bytes
 {
     if (page->limit == 0)
         page->limit = HTTP_PAGE_DEFAULT;
-    void *rows = http_alloc(r, (page->limit + 1) * n_bytes);
-    if (rows == NULL)
-        http_fail_nomem(r);
-    return rows;
+    return http_calloc(r, (page->limit + 1) * n_bytes);
 }
 
 void
@@ -442,15 +439,13 @@ found_for_force(struct http_request *r)
 void
 http_admin_lock_break(struct http_request *r)
 {
-    struct force_work *w   = http_alloc(r, sizeof *w);
+    struct force_work *w   = http_calloc(r, sizeof *w);
     size_t             n   = strlen(r->args[1]) + sizeof "pipeline:";
-    char              *key = http_alloc(r, n);
+    char              *key = w != NULL ? http_calloc(r, n) : NULL;
 
-    if (w == NULL || key == NULL) {
-        http_fail_nomem(r);
+    if (key == NULL)
         return;
-    }
-    *w = (struct force_work){ .key = key };
+    w->key = key;
     (void)snprintf(key, n, "pipeline:%s", r->args[1]); /* there is room */
     if (!http_take_body(r, &w->in))
         return;

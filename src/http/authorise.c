@@ -257,12 +257,10 @@ look(struct http_request *r, struct http_each *e, bool over)
     size_t n_max = 2 * e->n; /* a push may name its parent too */
 
     e->n_parts = 0;
-    e->parts   = http_alloc(r, n_max * sizeof *e->parts);
-    e->places  = http_alloc(r, n_max * sizeof *e->places);
-    if (e->parts == NULL || e->places == NULL) {
-        http_fail_nomem(r);
+    e->parts   = http_calloc(r, n_max * sizeof *e->parts);
+    e->places  = e->parts != NULL ? http_calloc(r, n_max * sizeof *e->places) : NULL;
+    if (e->places == NULL)
         return;
-    }
     for (size_t i = 0; i < e->n; i++) {
         if (e->verdicts[i] == HTTP_SCOPE_BY_ID)
             look_for_op(e, i);
@@ -300,13 +298,11 @@ http_do_each(struct http_request *r, struct http_each *e, int64_t wait_ms, http_
 void
 http_do_ops(struct http_request *r, il_op *ops, size_t n, int64_t wait_ms, http_fn *then)
 {
-    struct http_each *e        = http_alloc(r, sizeof *e);
-    unsigned char    *verdicts = http_alloc(r, n);
+    struct http_each *e        = http_calloc(r, sizeof *e);
+    unsigned char    *verdicts = e != NULL ? http_calloc(r, n) : NULL;
 
-    if (e == NULL || verdicts == NULL) {
-        http_fail_nomem(r);
+    if (verdicts == NULL)
         return;
-    }
     *e = (struct http_each){ .ops = ops, .n = n, .verdicts = verdicts, .whole = true };
     http_do_each(r, e, wait_ms, then);
 }

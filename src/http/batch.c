@@ -112,14 +112,9 @@ room(struct http_request *r, struct http_each *e, const char *what, const json_t
         return false;
     }
     e->n        = n;
-    e->ops      = http_alloc(r, n * sizeof *e->ops);
-    e->verdicts = http_alloc(r, n);
-    if (e->ops == NULL || e->verdicts == NULL) {
-        http_fail_nomem(r);
-        return false;
-    }
-    memset(e->ops, 0, n * sizeof *e->ops);
-    return true;
+    e->ops      = http_calloc(r, n * sizeof *e->ops);
+    e->verdicts = e->ops != NULL ? http_calloc(r, n) : NULL;
+    return e->verdicts != NULL;
 }
 
 /* ---- ops of one kind ------------------------------------------------------------------------- */

@@ -134,12 +134,10 @@ found_for_break(struct http_request *r)
                   "the key has too many holders to break at once; give a fence or a holder");
         return;
     }
-    b->ops  = http_alloc(r, n * sizeof *b->ops);
-    b->from = http_alloc(r, n * sizeof *b->from);
-    if (b->ops == NULL || b->from == NULL) {
-        http_fail_nomem(r);
+    b->ops  = http_calloc(r, n * sizeof *b->ops);
+    b->from = b->ops != NULL ? http_calloc(r, n * sizeof *b->from) : NULL;
+    if (b->from == NULL)
         return;
-    }
     for (size_t i = 0; i < n; i++) {
         if ((b->asked.fence != 0 && items[i].fence != b->asked.fence) ||
             (b->asked.holder != NULL && strcmp(items[i].holder, b->asked.holder) != 0))
@@ -252,13 +250,9 @@ void
 http_lock_why(struct http_request *r)
 {
     struct http_why asked = { 0 };
-    il_op          *ops   = http_alloc(r, IL__WHY_OPS * sizeof *ops);
+    il_op          *ops   = http_calloc(r, IL__WHY_OPS * sizeof *ops);
 
-    if (ops == NULL) {
-        http_fail_nomem(r);
-        return;
-    }
-    if (!http_take_query(r, &asked))
+    if (ops == NULL || !http_take_query(r, &asked))
         return;
     il__why_ask(asked.key, ops);
     http_do_ops(r, ops, IL__WHY_OPS, 0, explained);

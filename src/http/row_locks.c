@@ -234,12 +234,10 @@ http_admin_row_locks(struct http_request *r)
         seq = MIN(seq, last - 1);
     }
     size_t       n_max = q.limit != 0 ? q.limit : PAGE_MAX, n = 0;
-    struct item *items = http_alloc(r, n_max * sizeof *items);
+    struct item *items = http_calloc(r, n_max * sizeof *items);
     char         next[24];
-    if (items == NULL) {
-        http_fail_nomem(r);
+    if (items == NULL)
         return;
-    }
     uint64_t oldest =
         locks->n_seen > HTTP_ROW_LOCKS_KEPT ? locks->n_seen - HTTP_ROW_LOCKS_KEPT + 1 : 1;
     for (; n < n_max && seq >= oldest; seq--)

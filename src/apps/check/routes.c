@@ -226,10 +226,10 @@ begin_results(struct http_request *r, http_fn *then)
     struct results *w = r->state;
 
     w->n_max = w->in.limit != 0 ? w->in.limit : RESULTS_DEFAULT;
-    w->items = http_alloc(r, w->n_max * sizeof *w->items);
+    w->items = http_calloc(r, w->n_max * sizeof *w->items);
     if (w->items == NULL)
-        http_fail_nomem(r);
-    else if (il__check_app_of(r)->tables == NULL)
+        return;
+    if (il__check_app_of(r)->tables == NULL)
         then(r); /* nothing is checked here */
     else
         http_pool(r, read_results, then);

@@ -137,11 +137,9 @@ trigger_ten(struct http_request *r)
 {
     if (!is_ours(r))
         return;
-    struct ten *w = http_alloc(r, sizeof *w);
-    if (w == NULL) {
-        http_fail_nomem(r);
+    struct ten *w = http_calloc(r, sizeof *w);
+    if (w == NULL)
         return;
-    }
     r->state = w;
     http_pool(r, do_trigger_ten, did_trigger_ten);
 }

@@ -70,11 +70,9 @@ ask_runs(struct http_request *r, size_t n, http_fn *then)
 {
     struct list_work *w = r->ended_cookie;
 
-    w->ops = http_alloc(r, n * sizeof *w->ops);
-    if (w->ops == NULL) {
-        http_fail_nomem(r);
+    w->ops = http_calloc(r, n * sizeof *w->ops);
+    if (w->ops == NULL)
         return;
-    }
     for (size_t i = 0; i < n; i++)
         w->ops[i] =
             (il_op){ .type = IL_OP_RUN_LIST, .key = w->items[i]->key, .in.list = { .limit = 1 } };

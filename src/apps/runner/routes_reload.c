@@ -117,14 +117,14 @@ did_reload(struct http_request *r)
 void
 runner_http_pipeline_reload(struct http_request *r)
 {
-    struct reload_work *w = http_alloc(r, sizeof *w);
+    struct reload_work *w = http_calloc(r, sizeof *w);
 
-    if (w != NULL) {
-        *w = (struct reload_work){ .collecting = { .r = r } };
-        w->collecting.out.problems =
-            http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
-    }
-    if (w == NULL || w->collecting.out.problems == NULL ||
+    if (w == NULL)
+        return;
+    w->collecting.r = r;
+    w->collecting.out.problems =
+        http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
+    if (w->collecting.out.problems == NULL ||
         !snapshot(&runner_app_of(r)->setup, &r->mem, &w->options)) {
         http_fail_nomem(r);
         return;
