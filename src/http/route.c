@@ -33,7 +33,7 @@ static const struct http_route first[] = {
       answer, flags, summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL, NULL },
 #define DO(method, path, permission, id, then, op, answer, flags, summary) \
     { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_do_route, NULL, NULL, \
-      answer, flags, summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL, http_##then },
+      answer, flags, summary, #id,  IL_OP_##op,     NULL,      NULL, NULL, NULL, http_##then },
 #include "http/routes.def"
 #undef R
 #undef OP

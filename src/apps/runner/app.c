@@ -12,7 +12,7 @@ static const struct http_route routes[] = {
 /* clang-format off */
 #define R(method, path, permission, names, id, fn, query, body, answer, flags, summary, example) \
     { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_##names }, runner_http_##fn, query, body, \
-      answer, flags, summary, #id,  IL_OP_NONE,            example,          down, NULL, NULL, NULL },
+      answer, flags, summary, #id,  IL_OP_NONE,     example,   down, NULL, NULL, NULL },
 /* The log of a run is that of the run in the store: the server's own handler. */
 #define LOG(method, path, permission, id, summary) \
     { method, path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_do_route, NULL, NULL, \
