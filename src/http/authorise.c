@@ -25,10 +25,9 @@
 static bool
 is_own_tenant(const struct http_request *r, il_op *op)
 {
-    if (op->tenant != NULL)
-        return strcmp(op->tenant, r->caller->tenant) == 0 || r->caller->role == DATA_ROLE_ADMIN;
-    op->tenant = r->caller->tenant;
-    return true;
+    if (op->tenant == NULL)
+        op->tenant = r->caller->tenant;
+    return http_may_reach(r->caller, op->tenant);
 }
 
 static bool
@@ -111,7 +110,7 @@ is_whole(struct http_request *r, const struct http_each *e)
 {
     for (size_t i = 0; e->whole && i < e->n; i++) {
         if (e->verdicts[i] > HTTP_SCOPE_HIDDEN) {
-            http_scope_refuse(r, e->verdicts[i]);
+            http_refuse_op(r, e->verdicts[i]);
             return false;
         }
     }

@@ -43,24 +43,7 @@ say_refused(struct http_request *r, const il_op *op, unsigned char verdict)
         say_over(r, (enum http_over)verdict);
         return;
     }
-    il__wire_open(&r->out, NULL);
-    il__wire_put_text(&r->out, "status",
-                      verdict == HTTP_SCOPE_RESERVED ? "KEY_RESERVED" : "FORBIDDEN");
-    if (verdict == HTTP_SCOPE_RESERVED) {
-        il__wire_put_text(&r->out, "message", HTTP_SAY_RESERVED);
-    } else if (verdict == HTTP_SCOPE_NO_PERMISSION) {
-        const struct http_route *route = http_route_of_op(op->type);
-        char                     name[HTTP_PERMISSION_BYTES], text[160];
-        http_note_forbidden(r, route);
-        http_permission_of(route, name);
-        (void)snprintf(text, sizeof text, "the API key needs the role '%s' or the permission '%s'",
-                       http_permission_name(route->permission.role), name);
-        il__wire_put_text(&r->out, "message", text);
-    } else {
-        il__wire_put_text(&r->out, "message",
-                          "this API key cannot change names outside its prefix");
-    }
-    il__wire_close(&r->out);
+    http_say_refused(r, verdict, op->type);
 }
 
 static void

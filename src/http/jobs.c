@@ -3,7 +3,6 @@
  * once.
  */
 #include "http/handler.h"
-#include "http/scope.h"
 
 /* The current state of the job. */
 void

@@ -1,8 +1,8 @@
 /*
  * queues.c: queues themselves: list, get, set, pause, resume, purge; push and claim.
  */
+#include "http/auth.h"
 #include "http/handler.h"
-#include "http/scope.h"
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
@@ -121,10 +121,8 @@ pushed(struct http_request *r)
 static void
 add_pushed(struct http_request *r, const il_op *op, unsigned char verdict)
 {
-    if (verdict == HTTP_SCOPE_FORBIDDEN) {
-        il__buf_adds(
-            &r->out,
-            "{\"status\":\"FORBIDDEN\",\"message\":\"outside the prefix of the API key\"}");
+    if (verdict > HTTP_SCOPE_HIDDEN) {
+        http_say_refused(r, verdict, op->type);
         return;
     }
     il__wire_open(&r->out, NULL);

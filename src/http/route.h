@@ -57,7 +57,7 @@ typedef bool http_judge_fn(const struct http_request *r, const char *name);
 struct http_names {
     enum http_names_rule rule;
     const char          *under;
-    http_judge_fn       *judge; /* called by the handler; named here so that it can be found */
+    http_judge_fn       *judge; /* handlers ask it through http_may_see() (auth.h) */
 };
 
 /* Who may call a route. HTTP_ACCESS() takes both; a server with a row that lacks one does not

@@ -26,7 +26,6 @@
 #include "http/limits.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 #define BUFFER_BYTES_MAX 262144 /* that a client has not taken yet */
@@ -292,7 +291,7 @@ wants(const struct stream *st, const struct event *e)
     const struct http_caller *c = st->r->caller;
 
     return (st->types == 0 || (st->types & 1U << e->type) != 0) &&
-           strcmp(c->tenant, e->tenant) == 0 && http_scope_sees(st->r, e->name) &&
+           strcmp(c->tenant, e->tenant) == 0 && http_may_see(st->r, e->name) &&
            strncmp(e->name, st->prefix, strlen(st->prefix)) == 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "http/admin.h"
+#include "http/auth.h"
 #include "http/list_stream.h"
 #include "http/scope.h"
 #include "http/server.h"
@@ -83,8 +84,9 @@ show_check(const struct check *c)
     };
 }
 
-bool
-il__check_may_see(const struct http_request *r, const char *name)
+/* Does the key cover this invariant? */
+static bool
+may_see(const struct http_request *r, const char *name)
 {
     char key[IL_KEY_BYTES_MAX + 1];
 
@@ -96,12 +98,9 @@ il__check_may_see(const struct http_request *r, const char *name)
 static const char *
 visible_prefix(const struct http_request *r)
 {
-    const char  *prefix = r->caller->prefix, *keys = CHECK_CLASS ":";
-    const size_t n_prefix = strlen(prefix), n_keys = strlen(keys);
+    const char *keys = http_scope_narrow(r->caller, CHECK_CLASS ":");
 
-    if (strncmp(prefix, keys, MIN(n_prefix, n_keys)) != 0)
-        return NULL;
-    return n_prefix > n_keys ? prefix + n_keys : "";
+    return keys != NULL ? keys + strlen(CHECK_CLASS ":") : NULL;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -255,7 +254,7 @@ say_check(struct http_request *r)
         return;
     struct check_current       *c = il__check_app_current(il__check_app_of(r));
     const struct check_subject *s = il__check_subject_get(c, r->caller->tenant, r->args[0]);
-    if (s != NULL && il__check_may_see(r, r->args[0])) {
+    if (s != NULL && http_may_see(r, r->args[0])) {
         struct check_out out = show_check(s->check);
         out.results          = w->items;
         out.n_results        = w->n;
@@ -333,7 +332,7 @@ produce(struct http_request *r, struct http_list *to)
     il_status   st   = IL_OK;
 
     for (; st == IL_OK && s < end && strcmp(s->check->tenant, tenant) == 0; s++) {
-        if (!il__check_may_see(r, s->check->name))
+        if (!http_may_see(r, s->check->name))
             continue;
         if (left-- == 0) {
             http_list_next(to, last);
@@ -376,7 +375,7 @@ list(struct http_request *r)
 const struct http_route il__check_routes[] = {
     { .method     = "POST",
       .path       = "/checks/run",
-      .permission = HTTP_ACCESS(operator, JUDGED(il__check_may_see)),
+      .permission = HTTP_ACCESS(operator, JUDGED(may_see)),
       .id         = "check_run",
       .fn         = il__check_http_run,
       .body       = &il__check_in_run,
@@ -386,7 +385,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "Check invariants now, in the background; running ones are not started again" },
     { .method     = "GET",
       .path       = "/checks/results",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
+      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
       .id         = "check_results",
       .fn         = results,
       .query      = &il__check_in_results,
@@ -395,7 +394,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "List results of invariants, newest first" },
     { .method     = "GET",
       .path       = "/checks/results/{id}",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
+      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
       .id         = "check_result",
       .fn         = il__check_http_result,
       .query      = &il__check_in_result,
@@ -404,7 +403,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "Show the result of a run; with ?wait, once the run changes" },
     { .method     = "GET",
       .path       = "/checks",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
+      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
       .id         = "check_list",
       .fn         = list,
       .query      = &il__check_in_page,
@@ -413,7 +412,7 @@ const struct http_route il__check_routes[] = {
       .summary    = "List the tenant's invariants, each with its last result" },
     { .method     = "GET",
       .path       = "/checks/{name}",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
+      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
       .id         = "check_get",
       .fn         = get,
       .answer     = &il__check_full_out,

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "http/auth.h"
 #include "http/handler.h"
 #include "http/server.h"
 #include "wire/table.h"
@@ -34,8 +35,8 @@ is_ours(struct http_request *r)
     bool ours = strcmp(r->caller->tenant, DEMO_TENANT) == 0;
 
     if (!ours)
-        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
+        http_refuse(r, NULL,
+                    "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
     return ours;
 }
 

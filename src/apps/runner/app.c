@@ -2,6 +2,7 @@
 #include "apps/runner/serve.h"
 
 #include "base/error.h"
+#include "http/auth.h"
 #include "http/metrics.h"
 #include "http/scope.h"
 #include "http/server.h"
@@ -41,7 +42,7 @@ runner_app_pipeline(struct http_request *r, const char *id)
 {
     struct pipeline *p = il__catalogue_get(runner_app_of(r)->catalogue, r->caller->tenant, id);
 
-    if (p != NULL && http_scope_sees(r, p->key))
+    if (p != NULL && http_may_see(r, p->key))
         return p;
     il__pipeline_unref(p);
     http_fail(r, 404, "PIPELINE_NOT_FOUND", runner_http_app.name, NULL, "Pipeline %.128s not found",
