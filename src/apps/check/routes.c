@@ -371,50 +371,26 @@ list(struct http_request *r)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* The last arguments are members of the route. */
+#define ROUTE(method_, path_, role_, id_, fn_, answer_, flags_, ...)                       \
+    {                                                                                      \
+        .method = method_, .path = "/checks" path_,                                        \
+        .permission = HTTP_ACCESS(role_, JUDGED(may_see)), .id = "check_" #id_, .fn = fn_, \
+        .answer = answer_, .flags = flags_, __VA_ARGS__                                    \
+    }
+
 /* Literal paths come first, so GET /checks/results is never about an invariant of that name. */
 const struct http_route il__check_routes[] = {
-    { .method     = "POST",
-      .path       = "/checks/run",
-      .permission = HTTP_ACCESS(operator, JUDGED(may_see)),
-      .id         = "check_run",
-      .fn         = il__check_http_run,
-      .body       = &il__check_in_run,
-      .answer     = &il__check_started_out,
-      .flags      = HTTP_ACCEPTS,
-      .example    = "{\"names\":[\"negative_balance\",\"stuck_jobs\"]}",
-      .summary    = "Check invariants now, in the background; running ones are not started again" },
-    { .method     = "GET",
-      .path       = "/checks/results",
-      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
-      .id         = "check_results",
-      .fn         = results,
-      .query      = &il__check_in_results,
-      .answer     = &il__check_result_out,
-      .flags      = HTTP_PAGE,
-      .summary    = "List results of invariants, newest first" },
-    { .method     = "GET",
-      .path       = "/checks/results/{id}",
-      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
-      .id         = "check_result",
-      .fn         = il__check_http_result,
-      .query      = &il__check_in_result,
-      .answer     = &il__check_result_out,
-      .flags      = HTTP_WAITS,
-      .summary    = "Show the result of a run; with ?wait, once the run changes" },
-    { .method     = "GET",
-      .path       = "/checks",
-      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
-      .id         = "check_list",
-      .fn         = list,
-      .query      = &il__check_in_page,
-      .answer     = &il__check_out,
-      .flags      = HTTP_PAGE,
-      .summary    = "List the tenant's invariants, each with its last result" },
-    { .method     = "GET",
-      .path       = "/checks/{name}",
-      .permission = HTTP_ACCESS(read, JUDGED(may_see)),
-      .id         = "check_get",
-      .fn         = get,
-      .answer     = &il__check_full_out,
-      .summary    = "Show an invariant with its newest results" },
+    ROUTE("POST", "/run", operator, run, il__check_http_run, &il__check_started_out, HTTP_ACCEPTS,
+          .body = &il__check_in_run, .example = "{\"names\":[\"negative_balance\",\"stuck_jobs\"]}",
+          .summary = "Check invariants now, in the background; running ones are not started again"),
+    ROUTE("GET", "/results", read, results, results, &il__check_result_out, HTTP_PAGE,
+          .query = &il__check_in_results, .summary = "List results of invariants, newest first"),
+    ROUTE("GET", "/results/{id}", read, result, il__check_http_result, &il__check_result_out,
+          HTTP_WAITS, .query = &il__check_in_result,
+          .summary = "Show the result of a run; with ?wait, once the run changes"),
+    ROUTE("GET", "", read, list, list, &il__check_out, HTTP_PAGE, .query = &il__check_in_page,
+          .summary = "List the tenant's invariants, each with its last result"),
+    ROUTE("GET", "/{name}", read, get, get, &il__check_full_out, 0,
+          .summary = "Show an invariant with its newest results"),
 };
