@@ -283,9 +283,11 @@ docs_routes(const struct cli_command *command UNUSED)
     route(method, path, #permission, flags, summary);
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
     route(method, path, #permission, flags, summary);
+#define DO OP
 #include "http/routes.def"
 #undef R
 #undef OP
+#undef DO
 }
 
 static void

@@ -3,6 +3,8 @@
  */
 #include "core/conflict.h"
 
+#include "core/names.h"
+
 /* For each requested mode, the live modes that conflict with it (compare LockConflicts[] in
  * PostgreSQL). */
 static const bool conflicts[IL_MODE_COUNT][IL_MODE_COUNT] = {
@@ -11,12 +13,12 @@ static const bool conflicts[IL_MODE_COUNT][IL_MODE_COUNT] = {
 #undef X
 };
 
+const char *const il__mode_names[IL_MODE_COUNT + 1] = { "exclusive", "shared", "permit" };
+
 const char *
 il_mode_name(il_mode mode)
 {
-    static const char *const names[IL_MODE_COUNT] = { "exclusive", "shared", "permit" };
-
-    return (unsigned)mode < IL_MODE_COUNT ? names[mode] : "unknown";
+    return (unsigned)mode < IL_MODE_COUNT ? il__mode_names[mode] : "unknown";
 }
 
 void

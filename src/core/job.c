@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "core/lease.h"
 #include "core/limits.h"
+#include "core/names.h"
 #include "core/op.h"
 #include "core/queue.h"
 
@@ -29,7 +30,7 @@ il__job_step(il_job_state from, enum il__job_event event)
     return (il_job_state)next_state[from][event];
 }
 
-static const char *const state_names[IL_JOB_STATE_COUNT] = {
+const char *const il__job_state_names[IL_JOB_STATE_COUNT + 1] = {
     [IL_JOB_NONE] = "NONE",           [IL_JOB_SCHEDULED] = "SCHEDULED", [IL_JOB_READY] = "READY",
     [IL_JOB_RUNNING] = "RUNNING",     [IL_JOB_COMPLETED] = "COMPLETED", [IL_JOB_FAILED] = "FAILED",
     [IL_JOB_CANCELLED] = "CANCELLED",
@@ -38,7 +39,7 @@ static const char *const state_names[IL_JOB_STATE_COUNT] = {
 const char *
 il_job_state_name(il_job_state state)
 {
-    return (unsigned)state < IL_JOB_STATE_COUNT ? state_names[state] : "UNKNOWN";
+    return (unsigned)state < IL_JOB_STATE_COUNT ? il__job_state_names[state] : "UNKNOWN";
 }
 
 il_job_state
@@ -54,7 +55,7 @@ il_job_state_parse(const char *name)
     };
 
     for (unsigned i = IL_JOB_NONE + 1; name != NULL && i < IL_JOB_STATE_COUNT; i++) {
-        if (strcmp(name, state_names[i]) == 0)
+        if (strcmp(name, il__job_state_names[i]) == 0)
             return (il_job_state)i;
     }
     for (size_t i = 0; name != NULL && i < ARRAY_LEN(others); i++) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/limits.h"
+#include "core/names.h"
 
 static const unsigned char next_state[IL_LEASE_STATE_COUNT][IL__LEASE_EVENT_COUNT] = {
 #define X(from, event, to, why) [IL_LEASE_##from][IL__EV_##event] = IL_LEASE_##to,
@@ -22,17 +23,17 @@ il__lease_step(il_lease_state from, enum il__lease_event event)
     return (il_lease_state)next_state[from][event];
 }
 
+const char *const il__lease_state_names[IL_LEASE_STATE_COUNT + 1] = {
+    [IL_LEASE_NONE] = "none",       [IL_LEASE_WAITING] = "waiting",
+    [IL_LEASE_OFFERED] = "offered", [IL_LEASE_HELD] = "held",
+    [IL_LEASE_CLOSING] = "closing", [IL_LEASE_RELEASED] = "released",
+    [IL_LEASE_EXPIRED] = "expired", [IL_LEASE_BROKEN] = "broken",
+};
+
 const char *
 il_lease_state_name(il_lease_state state)
 {
-    static const char *const names[IL_LEASE_STATE_COUNT] = {
-        [IL_LEASE_NONE] = "none",       [IL_LEASE_WAITING] = "waiting",
-        [IL_LEASE_OFFERED] = "offered", [IL_LEASE_HELD] = "held",
-        [IL_LEASE_CLOSING] = "closing", [IL_LEASE_RELEASED] = "released",
-        [IL_LEASE_EXPIRED] = "expired", [IL_LEASE_BROKEN] = "broken",
-    };
-
-    return (unsigned)state < IL_LEASE_STATE_COUNT ? names[state] : "unknown";
+    return (unsigned)state < IL_LEASE_STATE_COUNT ? il__lease_state_names[state] : "unknown";
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "core/cron.h"
 #include "core/key.h"
 #include "core/limits.h"
+#include "core/names.h"
 #include "core/op.h"
 
 #define GROUP_LIMIT_MAX IL_PERMITS_MAX
@@ -397,27 +398,27 @@ check_cron_set(il_op *op, il_error *reterr)
     return il__cron_parse_entry(in->schedule, &cron, reterr);
 }
 
+const char *const il__strategy_names[IL_STRATEGY_COUNT + 1] = {
+    [IL_STRATEGY_PESSIMISTIC] = "pessimistic",
+    [IL_STRATEGY_OPTIMISTIC]  = "optimistic",
+};
+
 const char *
 il_strategy_name(il_strategy strategy)
 {
-    static const char *const names[IL_STRATEGY_COUNT] = {
-        [IL_STRATEGY_PESSIMISTIC] = "pessimistic",
-        [IL_STRATEGY_OPTIMISTIC]  = "optimistic",
-    };
-
-    return (unsigned)strategy < IL_STRATEGY_COUNT ? names[strategy] : "unknown";
+    return (unsigned)strategy < IL_STRATEGY_COUNT ? il__strategy_names[strategy] : "unknown";
 }
+
+const char *const il__missed_names[IL_MISSED_COUNT + 1] = {
+    [IL_MISSED_SKIP] = "skip",
+    [IL_MISSED_ONE]  = "one",
+    [IL_MISSED_ALL]  = "all",
+};
 
 const char *
 il_missed_name(il_missed missed)
 {
-    static const char *const names[IL_MISSED_COUNT] = {
-        [IL_MISSED_SKIP] = "skip",
-        [IL_MISSED_ONE]  = "one",
-        [IL_MISSED_ALL]  = "all",
-    };
-
-    return (unsigned)missed < IL_MISSED_COUNT ? names[missed] : "unknown";
+    return (unsigned)missed < IL_MISSED_COUNT ? il__missed_names[missed] : "unknown";
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

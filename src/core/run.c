@@ -10,6 +10,7 @@
 #include "core/key.h"
 #include "core/lease.h"
 #include "core/limits.h"
+#include "core/names.h"
 #include "core/op.h"
 
 static const unsigned char next_state[IL_RUN_STATE_COUNT][IL__RUN_EVENT_COUNT] = {
@@ -29,7 +30,7 @@ il__run_step(il_run_state from, enum il__run_event event, bool cancelled)
     return to == IL_RUN_FAILED && cancelled ? IL_RUN_CANCELLED : to;
 }
 
-static const char *const state_names[IL_RUN_STATE_COUNT] = {
+const char *const il__run_state_names[IL_RUN_STATE_COUNT + 1] = {
     [IL_RUN_NONE] = "NONE",       [IL_RUN_PENDING] = "PENDING",
     [IL_RUN_RUNNING] = "RUNNING", [IL_RUN_COMPLETED] = "COMPLETED",
     [IL_RUN_FAILED] = "FAILED",   [IL_RUN_CANCELLED] = "CANCELLED",
@@ -39,7 +40,7 @@ static const char *const state_names[IL_RUN_STATE_COUNT] = {
 const char *
 il_run_state_name(il_run_state state)
 {
-    return (unsigned)state < IL_RUN_STATE_COUNT ? state_names[state] : "UNKNOWN";
+    return (unsigned)state < IL_RUN_STATE_COUNT ? il__run_state_names[state] : "UNKNOWN";
 }
 
 il_run_state
@@ -48,25 +49,25 @@ il_run_state_parse(const char *name)
     if (name == NULL)
         return IL_RUN_NONE;
     for (unsigned i = IL_RUN_PENDING; i < IL_RUN_STATE_COUNT; i++) {
-        if (strcmp(name, state_names[i]) == 0)
+        if (strcmp(name, il__run_state_names[i]) == 0)
             return (il_run_state)i;
     }
     return strcmp(name, "COMPLETE") == 0 ? IL_RUN_COMPLETED : IL_RUN_NONE;
 }
 
+const char *const il__policy_names[IL_POLICY_COUNT + 1] = {
+    [IL_POLICY_JOIN]            = "join",
+    [IL_POLICY_REJECT]          = "reject",
+    [IL_POLICY_SKIP]            = "skip",
+    [IL_POLICY_QUEUE]           = "queue",
+    [IL_POLICY_REPLACE_PENDING] = "replace-pending",
+    [IL_POLICY_CANCEL_RUNNING]  = "cancel-running",
+};
+
 const char *
 il_policy_name(il_policy policy)
 {
-    static const char *const names[IL_POLICY_COUNT] = {
-        [IL_POLICY_JOIN]            = "join",
-        [IL_POLICY_REJECT]          = "reject",
-        [IL_POLICY_SKIP]            = "skip",
-        [IL_POLICY_QUEUE]           = "queue",
-        [IL_POLICY_REPLACE_PENDING] = "replace-pending",
-        [IL_POLICY_CANCEL_RUNNING]  = "cancel-running",
-    };
-
-    return (unsigned)policy < IL_POLICY_COUNT ? names[policy] : "unknown";
+    return (unsigned)policy < IL_POLICY_COUNT ? il__policy_names[policy] : "unknown";
 }
 
 bool

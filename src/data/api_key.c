@@ -16,7 +16,7 @@ _Static_assert(sizeof "sk__" + IL_TENANT_BYTES_MAX + SECRET_CHARS <= DATA_KEY_BY
 
 /* ---- roles and permissions ------------------------------------------------------------------- */
 
-static const char *const roles[DATA_ROLE_COUNT] = {
+const char *const il__data_roles[DATA_ROLE_COUNT + 1] = {
     [DATA_ROLE_NONE] = "none",         [DATA_ROLE_READ] = "read",   [DATA_ROLE_WRITE] = "write",
     [DATA_ROLE_OPERATOR] = "operator", [DATA_ROLE_ADMIN] = "admin",
 };
@@ -25,7 +25,7 @@ const char *
 il__data_role_name(enum il__data_role role)
 {
     CHECK(role < DATA_ROLE_COUNT);
-    return roles[role];
+    return il__data_roles[role];
 }
 
 enum il__data_role
@@ -33,7 +33,7 @@ il__data_role_parse(const char *name)
 {
     enum il__data_role role = DATA_ROLE_NONE;
 
-    while (role < DATA_ROLE_COUNT && (name == NULL || strcmp(name, roles[role]) != 0))
+    while (role < DATA_ROLE_COUNT && (name == NULL || strcmp(name, il__data_roles[role]) != 0))
         role++;
     return role;
 }

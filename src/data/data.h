@@ -126,7 +126,9 @@ enum il__data_role {
     DATA_ROLE_ADMIN,
     DATA_ROLE_COUNT
 };
-/* "none", "read", "write", "operator", "admin" */
+/* "none", "read", "write", "operator", "admin", and NULL */
+extern const char *const il__data_roles[DATA_ROLE_COUNT + 1];
+
 const char        *il__data_role_name(enum il__data_role role);
 enum il__data_role il__data_role_parse(const char *name); /* DATA_ROLE_COUNT: unknown name */
 

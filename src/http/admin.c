@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "http/audit.h"
+#include "http/auth.h"
 #include "http/handler.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 /* The text of a failure of the data store goes to the log for the operator, not to the caller. */
@@ -33,25 +33,15 @@ http_fail_data(struct http_request *r, const il_error *err)
 /* ---- which tenants a caller covers ----------------------------------------------------------- */
 
 bool
-http_admin_covers(const struct http_caller *c, const char *tenant)
-{
-#ifdef IL_MUTANT_named_admin_of_all
-    return true;
-#endif
-    return c->role == DATA_ROLE_ADMIN || strcmp(tenant, c->tenant) == 0;
-}
-
-bool
 http_admin_narrow(struct http_request *r, const char **tenant)
 {
-    if (r->caller->role == DATA_ROLE_ADMIN)
+    if (http_may_reach(r->caller, NULL))
         return true;
     if (*tenant == NULL)
         *tenant = r->caller->tenant;
-    if (http_admin_covers(r->caller, *tenant))
+    if (http_may_reach(r->caller, *tenant))
         return true;
-    http_fail(r, 403, "FORBIDDEN", "auth", "{\"role\":\"admin\"}",
-              "only keys with the role admin can see other tenants");
+    http_refuse(r, "{\"role\":\"admin\"}", "only keys with the role admin can see other tenants");
     return false;
 }
 
@@ -158,9 +148,8 @@ http_admin_tenant_create(struct http_request *r)
 
     if (w == NULL || !http_take_body(r, &w->tenant))
         return;
-    if (!http_admin_covers(r->caller, w->tenant.id)) {
-        http_fail(r, 403, "FORBIDDEN", "auth", "{\"role\":\"admin\"}",
-                  "only keys with the role admin can create tenants");
+    if (!http_may_reach(r->caller, w->tenant.id)) {
+        http_refuse(r, "{\"role\":\"admin\"}", "only keys with the role admin can create tenants");
         return;
     }
     if (w->tenant.name == NULL || w->tenant.name[0] == '\0')
@@ -174,7 +163,7 @@ do_get(struct http_request *r)
 {
     struct tenant_work *w = r->state;
 
-    if (http_admin_covers(r->caller, r->args[0]))
+    if (http_may_reach(r->caller, r->args[0]))
         w->status = il__data_tenant_get(r->server->data, r->args[0], copy_tenant, w, &w->error);
     else /* as if it did not exist */
         w->status = il__error_set(&w->error, IL_NOT_FOUND, "no such tenant: %s", r->args[0]);
@@ -192,7 +181,7 @@ do_set(struct http_request *r)
 {
     struct tenant_work *w = r->state;
 
-    if (http_admin_covers(r->caller, r->args[0]))
+    if (http_may_reach(r->caller, r->args[0]))
         w->status = il__data_tenant_set(r->server->data, &w->tenant, copy_tenant, w, &w->error);
     else /* as if it did not exist */
         w->status = il__error_set(&w->error, IL_NOT_FOUND, "no such tenant: %s", r->args[0]);
@@ -240,7 +229,7 @@ do_list(struct http_request *r)
 {
     struct tenant_work *w = r->state;
 
-    if (r->caller->role == DATA_ROLE_ADMIN)
+    if (http_may_reach(r->caller, NULL))
         w->status = il__data_tenant_list(r->server->data, w->page.cursor, w->page.limit + 1,
                                          add_tenant, w, &w->error);
     else
@@ -266,10 +255,7 @@ http_page_rows(struct http_request *r, struct http_page_in *page, size_t n_bytes
 {
     if (page->limit == 0)
         page->limit = HTTP_PAGE_DEFAULT;
-    void *rows = http_alloc(r, (page->limit + 1) * n_bytes);
-    if (rows == NULL)
-        http_fail_nomem(r);
-    return rows;
+    return http_calloc(r, (page->limit + 1) * n_bytes);
 }
 
 void
@@ -329,7 +315,7 @@ within(const struct http_request *r, struct http_act_out *rows, size_t n)
     size_t n_kept = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (http_scope_sees(r, rows[i].what))
+        if (http_may_see(r, rows[i].what))
             rows[n_kept++] = rows[i];
     return n_kept;
 }
@@ -440,19 +426,17 @@ found_for_force(struct http_request *r)
 void
 http_admin_lock_break(struct http_request *r)
 {
-    struct force_work *w   = http_alloc(r, sizeof *w);
+    struct force_work *w   = http_calloc(r, sizeof *w);
     size_t             n   = strlen(r->args[1]) + sizeof "pipeline:";
-    char              *key = http_alloc(r, n);
+    char              *key = w != NULL ? http_calloc(r, n) : NULL;
 
-    if (w == NULL || key == NULL) {
-        http_fail_nomem(r);
+    if (key == NULL)
         return;
-    }
-    *w = (struct force_work){ .key = key };
+    w->key = key;
     (void)snprintf(key, n, "pipeline:%s", r->args[1]); /* there is room */
     if (!http_take_body(r, &w->in))
         return;
-    if (!http_admin_covers(r->caller, r->args[0]) || il_check_tenant(r->args[0], NULL) != IL_OK) {
+    if (!http_may_reach(r->caller, r->args[0]) || il_check_tenant(r->args[0], NULL) != IL_OK) {
         http_fail_op(r, &(il_op){ .type = IL_OP_GET, .key = key, .status = IL_NOT_HELD }, NULL);
         return;
     }

@@ -27,12 +27,6 @@ struct http_page_in {
  * been answered. */
 void *http_page_rows(struct http_request *r, struct http_page_in *page, size_t n_bytes);
 
-/*
- * May the caller administer this tenant? The role admin covers the whole server; named permissions
- * (admin:key_create) and the role operator cover the key's own tenant only. To other callers the
- * tenant appears not to exist.
- */
-bool http_admin_covers(const struct http_caller *c, const char *tenant);
 /* Restrict the tenant of a listing to the caller's. False: another tenant was asked for; the
  * request has been answered with 403. */
 bool http_admin_narrow(struct http_request *r, const char **tenant);

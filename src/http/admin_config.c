@@ -5,25 +5,18 @@
 
 #include "http/handler.h"
 #include "http/server.h"
+#include "wire/table.h"
 
-#define FIELD(text, member, help_)                                   \
-    {                                                                \
-        .name = text, .kind = WIRE_TEXT, .flags = WIRE_NOT_NULL,     \
-        .offset = offsetof(struct http_shown, member), .help = help_ \
-    }
+#define STRUCT struct http_shown
 static const struct wire_field setting_fields[] = {
-    FIELD("key", name, "configuration key"),
-    FIELD("value", value, "value in force; URLs without their passwords"),
-    FIELD("source", origin,
-          "where it comes from: a file and its line, a variable, an option, or default"),
-    FIELD("env", env, "environment variable that sets it"),
+    F("key", name, TEXT, WIRE_NOT_NULL, "configuration key"),
+    F("value", value, TEXT, WIRE_NOT_NULL, "value in force; URLs without their passwords"),
+    F("source", origin, TEXT, WIRE_NOT_NULL,
+      "where it comes from: a file and its line, a variable, an option, or default"),
+    F("env", env, TEXT, WIRE_NOT_NULL, "environment variable that sets it"),
 };
-const struct wire_object http_out_setting = { .name     = "Setting",
-                                              .fields   = setting_fields,
-                                              .n_fields = ARRAY_LEN(setting_fields),
-                                              .bytes    = sizeof(struct http_shown),
-                                              .flags    = WIRE_ANSWER,
-                                              .help     = "A configuration key" };
+OBJECT(http_out_setting, "Setting", setting_fields, WIRE_ANSWER, "A configuration key");
+#undef STRUCT
 
 /* Race-free: a reload replaces the settings on the loop, where this runs. */
 void

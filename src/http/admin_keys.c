@@ -6,7 +6,6 @@
 #include "http/audit.h"
 #include "http/auth.h"
 #include "http/handler.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 struct key_work {
@@ -218,10 +217,10 @@ may_give(const struct http_request *r, const struct key_work *w)
 {
     const struct http_caller *c = r->caller;
 
-    if (!http_scope_sees(r, w->in.prefix))
+    if (!http_may_see(r, w->in.prefix))
         return false;
     return c->role == DATA_ROLE_ADMIN ||
-           (w->in.role <= c->role && http_admin_covers(c, w->in.tenant) &&
+           (w->in.role <= c->role && http_may_reach(c, w->in.tenant) &&
             has_words(c->permissions, w->permissions));
 }
 
@@ -245,8 +244,8 @@ http_admin_key_create(struct http_request *r)
     if (w == NULL || !http_take_body(r, &w->in) || !take_permissions(r, w))
         return;
     if (!may_give(r, w)) {
-        http_fail(
-            r, 403, "FORBIDDEN", "auth", NULL,
+        http_refuse(
+            r, NULL,
             "a key can only be granted what its creator has (tenant, role, permissions, prefix)");
         return;
     }
@@ -268,8 +267,8 @@ http_admin_key_create(struct http_request *r)
         return;
     }
     if (!may_last(r->caller, w)) {
-        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "field 'expires_at': must not be later than the expiry of the caller's key");
+        http_refuse(r, NULL,
+                    "field 'expires_at': must not be later than the expiry of the caller's key");
         return;
     }
     http_errand(r, do_create, did_create);
@@ -357,8 +356,8 @@ revoked(struct http_request *r)
 
     w->revoke.revoked = 1;
     if (w->above)
-        http_fail(r, 403, "FORBIDDEN", "auth", "{\"role\":\"admin\"}",
-                  "only keys with the role admin can revoke an admin key");
+        http_refuse(r, "{\"role\":\"admin\"}",
+                    "only keys with the role admin can revoke an admin key");
     else if (w->status == IL_STATE)
         http_fail(r, 409, "LAST_ADMIN_KEY", "auth", NULL,
                   "refusing to revoke the last valid admin key: without it, no admin key can be "

@@ -20,6 +20,7 @@
 
 #include "http/http.h"
 #include "http/route.h"
+#include "http/scope.h"
 
 il_status http_auth_open(struct http_server *s, il_error *reterr) MUST_USE;
 void      http_auth_close(struct http_server *s); /* after the last request and the last errand */
@@ -64,18 +65,32 @@ const char *http_permission_name(enum http_permission permission); /* "open", "a
 /* The named permission of a route: its grant, else its id with the first '_' replaced by ':'. */
 void http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTES]);
 
-/* Count and log that the caller lacks the permission of a route. For ops of a batch, which are
- * not answered with 403. */
-void http_note_forbidden(struct http_request *r, const struct http_route *route);
-/* Answer 403 for a route and name the missing permission; counted and logged. */
-void http_forbid(struct http_request *r, const struct http_route *route);
-
 /*
  * May a key that is limited to a prefix call the route (struct http_names)? The names that it then
  * uses are judged op by op (authorise.c), or by the handler.
  */
 bool http_may_names(const struct http_caller *c, const struct http_route *route);
-/* Answer 403 and say which kind of key the route needs; counted and logged. */
+/* For handlers of routes whose names are JUDGED: what the function in the row says of a name. */
+bool http_may_see(const struct http_request *r, const char *name);
+
+/*
+ * May the caller use objects of this tenant (NULL: of every tenant)? The role admin reaches the
+ * whole server; the other roles and named permissions (admin:key_create) only the key's own tenant.
+ * To other callers a tenant appears not to exist.
+ */
+bool http_may_reach(const struct http_caller *c, const char *tenant);
+
+/* ---- refusals: each is counted, and logged as auth.forbidden, once --------------------------- */
+
+/* 403: the caller lacks the permission of a route, which is named. */
+void http_forbid(struct http_request *r, const struct http_route *route);
+/* 403: the prefix of the caller's key does not fit a route; says which kind of key would. */
 void http_forbid_names(struct http_request *r, const struct http_route *route);
+/* 403 for any other reason. details: JSON, or NULL. */
+void http_refuse(struct http_request *r, const char *details, const char *message);
+/* 403: the verdict on an op is FORBIDDEN or RESERVED. */
+void http_refuse_op(struct http_request *r, enum http_scope verdict);
+/* The same, or NO_PERMISSION, for one of several ops: its {"status":…,"message":…}, into r->out. */
+void http_say_refused(struct http_request *r, enum http_scope verdict, il_op_type type);
 
 #endif

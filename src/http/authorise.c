@@ -25,10 +25,9 @@
 static bool
 is_own_tenant(const struct http_request *r, il_op *op)
 {
-    if (op->tenant != NULL)
-        return strcmp(op->tenant, r->caller->tenant) == 0 || r->caller->role == DATA_ROLE_ADMIN;
-    op->tenant = r->caller->tenant;
-    return true;
+    if (op->tenant == NULL)
+        op->tenant = r->caller->tenant;
+    return http_may_reach(r->caller, op->tenant);
 }
 
 static bool
@@ -111,7 +110,7 @@ is_whole(struct http_request *r, const struct http_each *e)
 {
     for (size_t i = 0; e->whole && i < e->n; i++) {
         if (e->verdicts[i] > HTTP_SCOPE_HIDDEN) {
-            http_scope_refuse(r, e->verdicts[i]);
+            http_refuse_op(r, e->verdicts[i]);
             return false;
         }
     }
@@ -257,12 +256,10 @@ look(struct http_request *r, struct http_each *e, bool over)
     size_t n_max = 2 * e->n; /* a push may name its parent too */
 
     e->n_parts = 0;
-    e->parts   = http_alloc(r, n_max * sizeof *e->parts);
-    e->places  = http_alloc(r, n_max * sizeof *e->places);
-    if (e->parts == NULL || e->places == NULL) {
-        http_fail_nomem(r);
+    e->parts   = http_calloc(r, n_max * sizeof *e->parts);
+    e->places  = e->parts != NULL ? http_calloc(r, n_max * sizeof *e->places) : NULL;
+    if (e->places == NULL)
         return;
-    }
     for (size_t i = 0; i < e->n; i++) {
         if (e->verdicts[i] == HTTP_SCOPE_BY_ID)
             look_for_op(e, i);
@@ -300,13 +297,11 @@ http_do_each(struct http_request *r, struct http_each *e, int64_t wait_ms, http_
 void
 http_do_ops(struct http_request *r, il_op *ops, size_t n, int64_t wait_ms, http_fn *then)
 {
-    struct http_each *e        = http_alloc(r, sizeof *e);
-    unsigned char    *verdicts = http_alloc(r, n);
+    struct http_each *e        = http_calloc(r, sizeof *e);
+    unsigned char    *verdicts = e != NULL ? http_calloc(r, n) : NULL;
 
-    if (e == NULL || verdicts == NULL) {
-        http_fail_nomem(r);
+    if (verdicts == NULL)
         return;
-    }
     *e = (struct http_each){ .ops = ops, .n = n, .verdicts = verdicts, .whole = true };
     http_do_each(r, e, wait_ms, then);
 }
@@ -316,6 +311,21 @@ http_do(struct http_request *r, http_fn *then)
 {
     if (http_take_op(r))
         http_do_ops(r, &r->op, 1, http_poll_ms(r), then);
+}
+
+static void
+op_done(struct http_request *r)
+{
+    if (r->ops->status == IL_OK)
+        r->route->then(r);
+    else
+        http_fail_op(r, r->ops, NULL);
+}
+
+void
+http_do_route(struct http_request *r)
+{
+    http_do(r, op_done);
 }
 
 void

@@ -43,24 +43,7 @@ say_refused(struct http_request *r, const il_op *op, unsigned char verdict)
         say_over(r, (enum http_over)verdict);
         return;
     }
-    il__wire_open(&r->out, NULL);
-    il__wire_put_text(&r->out, "status",
-                      verdict == HTTP_SCOPE_RESERVED ? "KEY_RESERVED" : "FORBIDDEN");
-    if (verdict == HTTP_SCOPE_RESERVED) {
-        il__wire_put_text(&r->out, "message", HTTP_SAY_RESERVED);
-    } else if (verdict == HTTP_SCOPE_NO_PERMISSION) {
-        const struct http_route *route = http_route_of_op(op->type);
-        char                     name[HTTP_PERMISSION_BYTES], text[160];
-        http_note_forbidden(r, route);
-        http_permission_of(route, name);
-        (void)snprintf(text, sizeof text, "the API key needs the role '%s' or the permission '%s'",
-                       http_permission_name(route->permission.role), name);
-        il__wire_put_text(&r->out, "message", text);
-    } else {
-        il__wire_put_text(&r->out, "message",
-                          "this API key cannot change names outside its prefix");
-    }
-    il__wire_close(&r->out);
+    http_say_refused(r, verdict, op->type);
 }
 
 static void
@@ -112,14 +95,9 @@ room(struct http_request *r, struct http_each *e, const char *what, const json_t
         return false;
     }
     e->n        = n;
-    e->ops      = http_alloc(r, n * sizeof *e->ops);
-    e->verdicts = http_alloc(r, n);
-    if (e->ops == NULL || e->verdicts == NULL) {
-        http_fail_nomem(r);
-        return false;
-    }
-    memset(e->ops, 0, n * sizeof *e->ops);
-    return true;
+    e->ops      = http_calloc(r, n * sizeof *e->ops);
+    e->verdicts = e->ops != NULL ? http_calloc(r, n) : NULL;
+    return e->verdicts != NULL;
 }
 
 /* ---- ops of one kind ------------------------------------------------------------------------- */

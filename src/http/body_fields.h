@@ -47,8 +47,9 @@ struct http_batch_in {
     uint32_t raw;
     int64_t  wait_ms;
 };
+extern const char *const http_event_types[]; /* and NULL; stream.c */
 struct http_stream_in {
-    uint32_t    types; /* 1 << enum http_event_type; 0 = all */
+    uint32_t    types; /* 1 << index of http_event_types; 0 = all */
     const char *prefix;
 };
 

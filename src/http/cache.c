@@ -48,48 +48,18 @@ http_cache_get(struct http_request *r)
     http_do(r, looked_up);
 }
 
-static void
-done(struct http_request *r)
+void
+http_cache_done(struct http_request *r)
 {
     struct http_cached c = { .key = r->ops->key, .is = HTTP_IS_TRUE };
 
-    if (r->ops->status == IL_OK)
-        http_say(r, 200, &http_out_filled, &c);
-    else
-        http_fail_op(r, r->ops, NULL);
+    http_say(r, 200, &http_out_filled, &c);
 }
 
 void
-http_cache_fill(struct http_request *r)
-{
-    http_do(r, done);
-}
-
-void
-http_cache_abandon(struct http_request *r)
-{
-    http_do(r, done);
-}
-
-void
-http_cache_drop(struct http_request *r)
-{
-    http_do(r, done);
-}
-
-static void
-counted(struct http_request *r)
+http_cache_counted(struct http_request *r)
 {
     struct http_counted c = { .cache = r->ops->out.cache, .next = r->ops->out.next };
 
-    if (r->ops->status == IL_OK)
-        http_say(r, 200, &http_out_counted, &c);
-    else
-        http_fail_op(r, r->ops, NULL);
-}
-
-void
-http_cache_stats(struct http_request *r)
-{
-    http_do(r, counted);
+    http_say(r, 200, &http_out_counted, &c);
 }

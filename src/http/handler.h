@@ -25,6 +25,9 @@ int64_t http_at_ms(int64_t remaining_ms);
  * answered, and nothing is applied.
  */
 void http_do(struct http_request *r, http_fn *then);
+/* A handler: http_do(), then r->route->then(r) if the op's status is OK; any other is answered as
+ * failed. */
+http_fn http_do_route;
 /*
  * The same for ops that the handler has filled in, all or none. Their tenant is the caller's unless
  * set. wait_ms: how long one op may wait; 0 = not at all. They must live as long as r->mem.

@@ -155,12 +155,10 @@ id_after(const char *uuid, size_t n, char out[UUID_BYTES])
 const char *
 http_new_id(struct http_request *r, size_t n)
 {
-    char *id = http_alloc(r, UUID_BYTES);
+    char *id = http_calloc(r, UUID_BYTES);
 
-    if (id == NULL) {
-        http_fail_nomem(r);
+    if (id == NULL)
         return NULL;
-    }
     if (r->once != NULL && strlen(r->once->id) == UUID_BYTES - 1) {
         id_after(r->once->id, n, id);
         return id;
@@ -298,22 +296,18 @@ begun(struct http_request *r)
 void
 http_once_begin(struct http_request *r)
 {
-    struct http_once *once = http_alloc(r, sizeof *once);
-    const char       *named;
-
     if (!is_printable(r->idempotency_key)) {
         http_fail(r, 400, il_status_name(IL_INVAL), "idempotency", NULL,
                   "Idempotency-Key must be 1 to %d printable ASCII characters",
                   IL_ONCE_KEY_BYTES_MAX);
         return;
     }
-    if (once == NULL) {
-        http_fail_nomem(r);
+    struct http_once *once  = http_calloc(r, sizeof *once);
+    const char       *named = json_string_value(json_object_get(r->body, "id"));
+    if (once == NULL)
         return;
-    }
-    *once =
-        (struct http_once){ .key = key_for(r), .wait_ms = r->wait_ms > 0 ? r->wait_ms : WAIT_MS };
-    named = json_string_value(json_object_get(r->body, "id"));
+    once->key     = key_for(r);
+    once->wait_ms = r->wait_ms > 0 ? r->wait_ms : WAIT_MS;
     if (once->key == NULL || il_uuid(once->attempt) != IL_OK) {
         http_fail_nomem(r);
         return;

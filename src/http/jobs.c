@@ -3,62 +3,29 @@
  * once.
  */
 #include "http/handler.h"
-#include "http/scope.h"
 
 /* The current state of the job. */
-static void
-shown(struct http_request *r)
+void
+http_job_shown(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status == IL_OK && op->out.n_jobs > 0)
+    if (op->out.n_jobs > 0)
         http_say(r, 200, &il__wire_job, &op->out.jobs[0]);
     else
         http_fail_op(r, op, NULL);
-}
-
-void
-http_job_get(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_job_finish(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_job_fail(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_job_snooze(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_job_cancel(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_job_seal(struct http_request *r)
-{
-    http_do(r, shown);
 }
 
 /* DUPLICATE: another job has its unique key. */
 static void
 retried(struct http_request *r)
 {
+    if (r->ops->status == IL_OK) {
+        http_job_shown(r);
+        return;
+    }
     if (r->ops->status != IL_DUPLICATE) {
-        shown(r);
+        http_fail_op(r, r->ops, NULL);
         return;
     }
     AUTO_BUF struct il__buf details = { 0 };
@@ -76,12 +43,12 @@ http_job_retry(struct http_request *r)
     http_do(r, retried);
 }
 
-static void
-beaten(struct http_request *r)
+void
+http_job_beaten(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status != IL_OK || op->out.n_jobs == 0) {
+    if (op->out.n_jobs == 0) {
         http_fail_op(r, op, NULL);
         return;
     }
@@ -99,27 +66,12 @@ beaten(struct http_request *r)
 }
 
 void
-http_job_heartbeat(struct http_request *r)
-{
-    http_do(r, beaten);
-}
-
-static void
-listed(struct http_request *r)
+http_job_listed(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status == IL_OK)
-        http_say_page(r, &il__wire_job, op->out.jobs, sizeof *op->out.jobs, op->out.n_jobs,
-                      op->out.next);
-    else
-        http_fail_op(r, op, NULL);
-}
-
-void
-http_job_list(struct http_request *r)
-{
-    http_do(r, listed);
+    http_say_page(r, &il__wire_job, op->out.jobs, sizeof *op->out.jobs, op->out.n_jobs,
+                  op->out.next);
 }
 
 /* ---- several jobs ---------------------------------------------------------------------------- */

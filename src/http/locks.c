@@ -60,41 +60,22 @@ http_lock_acquire(struct http_request *r)
     http_do_ops(r, &r->op, 1, http_poll_ms(r), acquired);
 }
 
-static void
-renewed(struct http_request *r)
+void
+http_lock_renewed(struct http_request *r)
 {
     struct http_grant g;
 
-    if (r->ops->status != IL_OK) {
-        http_fail_op(r, r->ops, NULL);
-        return;
-    }
     fill_grant(r->ops, &g);
     g.is |= HTTP_IS_RENEWED;
     http_say(r, 200, &http_out_grant, &g);
 }
 
 void
-http_lock_renew(struct http_request *r)
-{
-    http_do(r, renewed);
-}
-
-static void
-released(struct http_request *r)
+http_lock_released(struct http_request *r)
 {
     struct http_grant g = { .key = r->ops->key, .holder = r->ops->holder, .is = HTTP_IS_TRUE };
 
-    if (r->ops->status == IL_OK)
-        http_say(r, 200, &http_out_released, &g);
-    else
-        http_fail_op(r, r->ops, NULL);
-}
-
-void
-http_lock_release(struct http_request *r)
-{
-    http_do(r, released);
+    http_say(r, 200, &http_out_released, &g);
 }
 
 /* ---- break ----------------------------------------------------------------------------------- */
@@ -153,12 +134,10 @@ found_for_break(struct http_request *r)
                   "the key has too many holders to break at once; give a fence or a holder");
         return;
     }
-    b->ops  = http_alloc(r, n * sizeof *b->ops);
-    b->from = http_alloc(r, n * sizeof *b->from);
-    if (b->ops == NULL || b->from == NULL) {
-        http_fail_nomem(r);
+    b->ops  = http_calloc(r, n * sizeof *b->ops);
+    b->from = b->ops != NULL ? http_calloc(r, n * sizeof *b->from) : NULL;
+    if (b->from == NULL)
         return;
-    }
     for (size_t i = 0; i < n; i++) {
         if ((b->asked.fence != 0 && items[i].fence != b->asked.fence) ||
             (b->asked.holder != NULL && strcmp(items[i].holder, b->asked.holder) != 0))
@@ -210,96 +189,48 @@ http_lock_break(struct http_request *r)
 
 /* ---- lookups --------------------------------------------------------------------------------- */
 
-static void
-listed(struct http_request *r)
+void
+http_lock_listed(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status != IL_OK) {
-        http_fail_op(r, op, NULL);
-        return;
-    }
     http_say_page(r, (op->flags & IL_LIST_WAITERS) != 0 ? &il__wire_waiter : &il__wire_lease,
                   op->out.items, sizeof *op->out.items, op->out.n_items, op->out.next);
 }
 
 void
-http_lock_list(struct http_request *r)
-{
-    http_do(r, listed);
-}
-
-static void
-listed_order(struct http_request *r)
+http_lock_order_listed(struct http_request *r)
 {
     const il_op_out *out = &r->ops->out;
 
-    if (r->ops->status == IL_OK)
-        http_say_page(r, &il__wire_edge, out->edges, sizeof *out->edges, out->n_edges, out->next);
-    else
-        http_fail_op(r, r->ops, NULL);
+    http_say_page(r, &il__wire_edge, out->edges, sizeof *out->edges, out->n_edges, out->next);
 }
 
 void
-http_lock_order(struct http_request *r)
-{
-    http_do(r, listed_order);
-}
-
-static void
-listed_history(struct http_request *r)
+http_lock_history_listed(struct http_request *r)
 {
     const il_op_out *out = &r->ops->out;
 
-    if (r->ops->status == IL_OK)
-        http_say_page(r, &il__wire_event, out->events, sizeof *out->events, out->n_events,
-                      out->next);
-    else
-        http_fail_op(r, r->ops, NULL);
+    http_say_page(r, &il__wire_event, out->events, sizeof *out->events, out->n_events, out->next);
 }
 
 void
-http_lock_history(struct http_request *r)
-{
-    http_do(r, listed_history);
-}
-
-static void
-noted(struct http_request *r)
+http_lock_noted(struct http_request *r)
 {
     struct http_grant g = { .key = r->ops->key, .is = HTTP_IS_TRUE };
 
-    if (r->ops->status == IL_OK)
-        http_say(r, 200, &http_out_noted, &g);
-    else
-        http_fail_op(r, r->ops, NULL);
+    http_say(r, 200, &http_out_noted, &g);
 }
 
 void
-http_lock_refused(struct http_request *r)
+http_lock_shown(struct http_request *r)
 {
-    http_do(r, noted);
-}
-
-static void
-got(struct http_request *r)
-{
-    const il_op_out *out = &r->ops->out;
-
-    if (r->ops->status != IL_OK) {
-        http_fail_op(r, r->ops, NULL);
-        return;
-    }
+    const il_op_out *out  = &r->ops->out;
     struct http_lock lock = {
         .key = r->ops->key, .fence = out->fence, .leases = out->items, .n_leases = out->n_items
     };
-    http_say(r, 200, &http_out_lock, &lock);
-}
 
-void
-http_lock_get(struct http_request *r)
-{
-    http_do(r, got);
+    http_say(r, 200, &http_out_lock, &lock);
 }
 
 static void
@@ -319,31 +250,18 @@ void
 http_lock_why(struct http_request *r)
 {
     struct http_why asked = { 0 };
-    il_op          *ops   = http_alloc(r, IL__WHY_OPS * sizeof *ops);
+    il_op          *ops   = http_calloc(r, IL__WHY_OPS * sizeof *ops);
 
-    if (ops == NULL) {
-        http_fail_nomem(r);
-        return;
-    }
-    if (!http_take_query(r, &asked))
+    if (ops == NULL || !http_take_query(r, &asked))
         return;
     il__why_ask(asked.key, ops);
     http_do_ops(r, ops, IL__WHY_OPS, 0, explained);
 }
 
-static void
-checked(struct http_request *r)
+void
+http_fence_checked(struct http_request *r)
 {
     struct http_grant g = { .key = r->ops->key, .fence = r->ops->fence, .is = HTTP_IS_TRUE };
 
-    if (r->ops->status == IL_OK)
-        http_say(r, 200, &http_out_fence, &g);
-    else
-        http_fail_op(r, r->ops, NULL);
-}
-
-void
-http_fence_check(struct http_request *r)
-{
-    http_do(r, checked);
+    http_say(r, 200, &http_out_fence, &g);
 }

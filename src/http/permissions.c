@@ -1,6 +1,7 @@
 /*
- * permissions.c: which routes a valid key may call: by its role and permissions, and by its prefix.
- * scope.c decides which names it may use.
+ * permissions.c: what a valid key may do: which routes it may call, by its role and permissions,
+ * and by its prefix; which tenants it reaches. scope.c decides which names it may use. Whatever is
+ * refused because of the key is counted, logged and worded here.
  */
 #include "http/auth.h"
 
@@ -8,7 +9,6 @@
 
 #include "http/log.h"
 #include "http/metrics.h"
-#include "http/scope.h"
 
 static const char *const permission_names[] = {
     [HTTP_MAY_open] = "open",   [HTTP_MAY_any] = "any",           [HTTP_MAY_read] = "read",
@@ -91,46 +91,6 @@ http_permission_of(const struct http_route *route, char ret[HTTP_PERMISSION_BYTE
         *cut = ':';
 }
 
-/* Count and log a refusal. `permission` is missing; or it is NULL, and the caller's prefix does not
- * cover `names` (NULL: no prefix does). */
-static void
-note(struct http_request *r, const char *permission, const char *names)
-{
-    http_count(r->server, HTTP_COUNT_forbidden, 1);
-    if (!http_log_begin(r->server, HTTP_EVENT_forbidden))
-        return;
-    http_log_who(r->server, r);
-    http_log_text(r->server, "permission", permission);
-    http_log_text(r->server, "prefix", permission == NULL ? r->caller->prefix : NULL);
-    http_log_text(r->server, "names", names);
-    http_log_end(r->server);
-}
-
-void
-http_note_forbidden(struct http_request *r, const struct http_route *route)
-{
-    char name[HTTP_PERMISSION_BYTES];
-
-    http_permission_of(route, name);
-    note(r, name, NULL);
-}
-
-void
-http_forbid(struct http_request *r, const struct http_route *route)
-{
-    char                    name[HTTP_PERMISSION_BYTES];
-    AUTO_BUF struct il__buf details;
-
-    http_permission_of(route, name);
-    http_note_forbidden(r, route);
-    il__buf_init(&details, 256);
-    il__buf_addf(&details, "{\"role\":\"%s\",\"permission\":\"%s\"}",
-                 http_permission_name(route->permission.role), name);
-    http_fail(r, 403, "FORBIDDEN", "auth", il__buf_str(&details),
-              "the API key needs the role '%s' or the permission '%s'",
-              http_permission_name(route->permission.role), name);
-}
-
 /* ---- keys with a prefix ---------------------------------------------------------------------- */
 
 bool
@@ -154,23 +114,141 @@ http_may_names(const struct http_caller *c, const struct http_route *route)
     }
 }
 
+bool
+http_may_see(const struct http_request *r, const char *name)
+{
+    const struct http_names *names = &r->route->permission.names;
+
+    CHECK(names->rule == HTTP_NAMES_judged);
+    return names->judge(r, name);
+}
+
+/* ---- tenants --------------------------------------------------------------------------------- */
+
+bool
+http_may_reach(const struct http_caller *c, const char *tenant)
+{
+#ifdef IL_MUTANT_named_admin_of_all
+    return true;
+#endif
+    return c->role == DATA_ROLE_ADMIN || (tenant != NULL && strcmp(tenant, c->tenant) == 0);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+struct refusal {
+    const char *code;                              /* of errors.def */
+    char        permission[HTTP_PERMISSION_BYTES]; /* that the key lacks; "": that is not why */
+    const char *prefix; /* of the key, if it does not cover `names`; else NULL */
+    const char *names;  /* NULL: no prefix would do */
+    char        message[256];
+};
+
+/* Every refusal passes here once. */
+static void
+note(struct http_request *r, const struct refusal *f)
+{
+    http_count(r->server, HTTP_COUNT_forbidden, 1);
+    if (!http_log_begin(r->server, HTTP_EVENT_forbidden))
+        return;
+    http_log_who(r->server, r);
+    http_log_text(r->server, "permission", f->permission[0] != '\0' ? f->permission : NULL);
+    http_log_text(r->server, "prefix", f->prefix);
+    http_log_text(r->server, "names", f->names);
+    http_log_text(r->server, "reason", f->message);
+    http_log_end(r->server);
+}
+
+static void
+refuse(struct http_request *r, const struct refusal *f, const char *details)
+{
+    note(r, f);
+    http_fail(r, 403, f->code, "auth", details, "%s", f->message);
+}
+
+void
+http_refuse(struct http_request *r, const char *details, const char *message)
+{
+    struct refusal f = { .code = "FORBIDDEN" };
+
+    (void)snprintf(f.message, sizeof f.message, "%s", message);
+    refuse(r, &f, details);
+}
+
+static struct refusal
+lacks(const struct http_route *route)
+{
+    struct refusal f = { .code = "FORBIDDEN" };
+
+    http_permission_of(route, f.permission);
+    (void)snprintf(f.message, sizeof f.message,
+                   "the API key needs the role '%s' or the permission '%s'",
+                   http_permission_name(route->permission.role), f.permission);
+    return f;
+}
+
+void
+http_forbid(struct http_request *r, const struct http_route *route)
+{
+    struct refusal          f = lacks(route);
+    AUTO_BUF struct il__buf details;
+
+    il__buf_init(&details, 256);
+    il__buf_addf(&details, "{\"role\":\"%s\",\"permission\":\"%s\"}",
+                 http_permission_name(route->permission.role), f.permission);
+    refuse(r, &f, il__buf_str(&details));
+}
+
 void
 http_forbid_names(struct http_request *r, const struct http_route *route)
 {
-    const char             *under = route->permission.names.under;
+    const char    *under = route->permission.names.under;
+    struct refusal f     = { .code = "FORBIDDEN", .prefix = r->caller->prefix, .names = under };
     AUTO_BUF struct il__buf details;
 
-    note(r, NULL, under);
     il__buf_init(&details, 128 + 8 * DATA_PREFIX_BYTES_MAX);
     il__wire_open(&details, NULL);
-    il__wire_put_text(&details, "prefix", r->caller->prefix);
-    il__wire_put_text(&details, "names", under);
+    il__wire_put_text(&details, "prefix", f.prefix);
+    il__wire_put_text(&details, "names", f.names);
     il__wire_close(&details);
-    if (under != NULL)
-        http_fail(r, 403, "FORBIDDEN", "auth", il__buf_str(&details),
-                  "this call needs an API key without a prefix, or one whose prefix covers '%s'",
-                  under);
-    else
-        http_fail(r, 403, "FORBIDDEN", "auth", il__buf_str(&details),
-                  "this call needs an API key without a prefix");
+    (void)snprintf(f.message, sizeof f.message, "this call needs an API key without a prefix%s%s%s",
+                   under != NULL ? ", or one whose prefix covers '" : "",
+                   under != NULL ? under : "", under != NULL ? "'" : "");
+    refuse(r, &f, il__buf_str(&details));
+}
+
+static struct refusal
+refused_op(const struct http_request *r, enum http_scope verdict, const struct http_route *route)
+{
+    if (verdict == HTTP_SCOPE_NO_PERMISSION)
+        return lacks(route);
+    if (verdict == HTTP_SCOPE_RESERVED)
+        return (struct refusal){
+            .code    = "KEY_RESERVED",
+            .message = "the key is reserved for an app (use its routes, /pipelines/... or "
+                       "/admin/usage/...) or for Idempotency-Key responses"
+        };
+    return (struct refusal){ .code    = "FORBIDDEN",
+                             .prefix  = r->caller->prefix,
+                             .message = "this API key cannot change names outside its prefix" };
+}
+
+void
+http_refuse_op(struct http_request *r, enum http_scope verdict)
+{
+    struct refusal f = refused_op(r, verdict, r->route);
+
+    refuse(r, &f, NULL);
+}
+
+void
+http_say_refused(struct http_request *r, enum http_scope verdict, il_op_type type)
+{
+    struct refusal f = refused_op(r, verdict, http_route_of_op(type));
+
+    note(r, &f);
+    il__wire_open(&r->out, NULL);
+    il__wire_put_text(&r->out, "status", f.code);
+    il__wire_put_text(&r->out, "message", f.message);
+    il__wire_close(&r->out);
 }

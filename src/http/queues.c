@@ -1,27 +1,18 @@
 /*
  * queues.c: queues themselves: list, get, set, pause, resume, purge; push and claim.
  */
+#include "http/auth.h"
 #include "http/handler.h"
-#include "http/scope.h"
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-static void
-listed(struct http_request *r)
+void
+http_queue_listed(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status == IL_OK)
-        http_say_page(r, &il__wire_queue, op->out.queues, sizeof *op->out.queues, op->out.n_queues,
-                      op->out.next);
-    else
-        http_fail_op(r, op, NULL);
-}
-
-void
-http_queue_list(struct http_request *r)
-{
-    http_do(r, listed);
+    http_say_page(r, &il__wire_queue, op->out.queues, sizeof *op->out.queues, op->out.n_queues,
+                  op->out.next);
 }
 
 /* The queue of that name: it sorts before all longer names with the same beginning. */
@@ -47,21 +38,24 @@ http_queue_get(struct http_request *r)
     http_do_ops(r, &r->op, 1, 0, found);
 }
 
-static void
-shown(struct http_request *r)
+void
+http_queue_shown(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status == IL_OK && op->out.n_queues > 0)
+    if (op->out.n_queues > 0)
         http_say(r, 200, &il__wire_queue, &op->out.queues[0]);
     else
         http_fail_op(r, op, NULL);
 }
 
-void
-http_queue_set(struct http_request *r)
+static void
+paused(struct http_request *r)
 {
-    http_do(r, shown);
+    if (r->ops->status == IL_OK)
+        http_queue_shown(r);
+    else
+        http_fail_op(r, r->ops, NULL);
 }
 
 void
@@ -70,34 +64,24 @@ http_queue_pause(struct http_request *r)
     if (!http_take_op(r))
         return;
     r->op.flags &= ~(uint32_t)IL_RESUME;
-    http_do_ops(r, &r->op, 1, 0, shown);
+    http_do_ops(r, &r->op, 1, 0, paused);
 }
 
 void
 http_queue_resume(struct http_request *r)
 {
     r->op = (il_op){ .type = IL_OP_QUEUE_PAUSE, .flags = IL_RESUME, .key = r->args[0] };
-    http_do_ops(r, &r->op, 1, 0, shown);
-}
-
-static void
-purged(struct http_request *r)
-{
-    const il_op *op = r->ops;
-
-    if (op->status != IL_OK) {
-        http_fail_op(r, op, NULL);
-        return;
-    }
-    struct http_number n = { .number = op->out.sweep.n_purged,
-                             .is     = (op->out.flags & IL_OUT_MORE) != 0 ? HTTP_IS_MORE : 0U };
-    http_say(r, 200, &http_out_purged, &n);
+    http_do_ops(r, &r->op, 1, 0, paused);
 }
 
 void
-http_queue_purge(struct http_request *r)
+http_queue_purged(struct http_request *r)
 {
-    http_do(r, purged);
+    const il_op_out   *out = &r->ops->out;
+    struct http_number n   = { .number = out->sweep.n_purged,
+                               .is     = (out->flags & IL_OUT_MORE) != 0 ? HTTP_IS_MORE : 0U };
+
+    http_say(r, 200, &http_out_purged, &n);
 }
 
 /* ---- push ------------------------------------------------------------------------------------ */
@@ -137,10 +121,8 @@ pushed(struct http_request *r)
 static void
 add_pushed(struct http_request *r, const il_op *op, unsigned char verdict)
 {
-    if (verdict == HTTP_SCOPE_FORBIDDEN) {
-        il__buf_adds(
-            &r->out,
-            "{\"status\":\"FORBIDDEN\",\"message\":\"outside the prefix of the API key\"}");
+    if (verdict > HTTP_SCOPE_HIDDEN) {
+        http_say_refused(r, verdict, op->type);
         return;
     }
     il__wire_open(&r->out, NULL);

@@ -7,8 +7,8 @@
 #include "base/parse.h"
 #include "http/admin.h"
 #include "http/admin_config.h"
-#include "http/body_fields.h"
 #include "http/bucket.h"
+#include "http/handler.h"
 #include "http/metrics.h"
 #include "http/row_locks.h"
 #include "http/samples.h"
@@ -27,13 +27,17 @@ static const struct http_route first[] = {
 /* clang-format off */
 #define R(method, path, permission, names, id, fn, query, body, answer, flags, summary) \
     { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_##names }, http_##fn, query, body, \
-      answer, flags, summary, #id,  IL_OP_NONE,            NULL,      NULL, NULL, NULL },
+      answer, flags, summary, #id,  IL_OP_NONE,            NULL,      NULL, NULL, NULL, NULL },
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) \
     { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_##fn, NULL, NULL, \
-      answer, flags, summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL },
+      answer, flags, summary, #id,  IL_OP_##op,            NULL,      NULL, NULL, NULL, NULL },
+#define DO(method, path, permission, id, then, op, answer, flags, summary) \
+    { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_do_route, NULL, NULL, \
+      answer, flags, summary, #id,  IL_OP_##op,     NULL,      NULL, NULL, NULL, http_##then },
 #include "http/routes.def"
 #undef R
 #undef OP
+#undef DO
     /* clang-format on */
 };
 
@@ -139,7 +143,7 @@ is_new_bucket(size_t i)
 }
 
 static void
-check_access(const struct http_route *route)
+check_row(const struct http_route *route)
 {
     const struct http_access *a = &route->permission;
 
@@ -149,6 +153,7 @@ check_access(const struct http_route *route)
     CHECK((a->names.rule == HTTP_NAMES_judged) == (a->names.judge != NULL));
     CHECK(route->grant == NULL || a->role == HTTP_MAY_admin);
     CHECK(route->bucket == NULL || a->role != HTTP_MAY_open);
+    CHECK((route->fn == http_do_route) == (route->then != NULL));
 }
 
 void
@@ -160,7 +165,7 @@ http_routes_add(const struct http_app *app, const struct http_route *more, size_
         struct http_route *route = &routes[i];
         *route                   = more[k];
         owners[i]                = app;
-        check_access(route);
+        check_row(route);
         n_buckets += is_new_bucket(i);
         CHECK(n_buckets <= HTTP_BUCKETS_MAX);
         cut[i].below = route->path[1] != '/';

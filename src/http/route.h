@@ -5,17 +5,20 @@
  *
  * R(method, path, permission, names, id, fn, query, body, answer, flags, summary)
  * OP(method, path, permission, id, fn, op, answer, flags, summary)
+ * DO(method, path, permission, id, then, op, answer, flags, summary)
  *
  *   path        below /api/v1 and /ui/api (HTTP_BARE: also without it); "//x" is /x itself. {name}
  *               stands for one segment, percent-decoded
  *   permission  open, any, read, write, operator, admin: HTTP_MAY_##permission. A row without one
  *               does not compile
  *   names       NONE, OPS, ALL, UNDER("usage:") or JUDGED(function): HTTP_NAMES_##names, what keys
- *               that are limited to a prefix may do. A row without it does not compile. OP() has
- *               OPS
+ *               that are limited to a prefix may do. A row without it does not compile. OP() and
+ *               DO() have OPS
  *   id          area_verb: operationId, metrics label, and name of the permission (queue_claim is
  *               "queue:claim")
  *   fn          http_##fn(struct http_request *)
+ *   then        the handler is http_do_route(): it applies the op, then http_##then(r) answers if
+ *               its status is OK; any other is answered as failed
  *   query, body, answer   struct wire_object *, or NULL; offsets into a struct of the handler
  *   op          the route is one op: its inputs (il__wire_inputs), except those in the path, are
  *               the query of a GET, else the body
@@ -54,7 +57,7 @@ typedef bool http_judge_fn(const struct http_request *r, const char *name);
 struct http_names {
     enum http_names_rule rule;
     const char          *under;
-    http_judge_fn       *judge; /* called by the handler; named here so that it can be found */
+    http_judge_fn       *judge; /* handlers ask it through http_may_see() (auth.h) */
 };
 
 /* Who may call a route. HTTP_ACCESS() takes both; a server with a row that lacks one does not
@@ -118,6 +121,7 @@ struct http_route {
     const char *grant;
     /* Each call takes a token of it (bucket.h); NULL = none. Not on open routes. */
     const struct http_bucket *bucket;
+    http_fn                  *then; /* if fn is http_do_route(): answers once the op is done */
 };
 
 #define HTTP_BASE "/api/v1"
@@ -208,12 +212,14 @@ int64_t http_stream_tick(struct http_server *s);
 /* /openapi.json, with the error codes of the apps; il__free() it. NULL: out of memory */
 char *http_openapi(const struct http_app *const *apps, size_t n_apps);
 
-/* All handlers of routes.def. */
+/* All functions that routes.def names: handlers, and those that answer. */
 #define R(method, path, permission, names, id, fn, query, body, answer, flags, summary) \
     http_fn http_##fn;
 #define OP(method, path, permission, id, fn, op, answer, flags, summary) http_fn http_##fn;
+#define DO OP
 #include "http/routes.def"
 #undef R
 #undef OP
+#undef DO
 
 #endif

@@ -18,6 +18,7 @@
 #include "http/metrics_internal.h"
 #include "http/row_locks.h"
 #include "http/server.h"
+#include "wire/table.h"
 
 #define POSTED_MAX 4096
 #define SLOW_NS (INT64_C(2000) * IL__NS_PER_MS) /* a wait or hold that is worth a warning */
@@ -197,32 +198,22 @@ struct item {
     const char *lock;
 };
 
-#define FIELD(type, text, member, kind_, flags_, max_, help_)                                  \
-    {                                                                                          \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(type, member), \
-        .max = max_, .help = help_                                                             \
-    }
+#define STRUCT struct query
 static const struct wire_field query_fields[] = {
-    FIELD(struct query, "limit", limit, UINT32, 0, PAGE_MAX,
-          "maximum number of items; default 1,000"),
-    FIELD(struct query, "cursor", cursor, TEXT, 0, 24, "`next` of the previous page"),
+    BOUNDED("limit", limit, UINT32, 0, 0, PAGE_MAX, "maximum number of items; default 1,000"),
+    BOUNDED("cursor", cursor, TEXT, 0, 0, 24, "`next` of the previous page"),
 };
-const struct wire_object       http_in_row_locks = { .name     = "RowLockQuery",
-                                                     .fields   = query_fields,
-                                                     .n_fields = ARRAY_LEN(query_fields),
-                                                     .bytes    = sizeof(struct query),
-                                                     .help = "Row locks to list, newest first" };
-static const struct wire_field item_fields[]     = {
-        FIELD(struct item, "seq", seq, UINT64, WIRE_NOT_NULL, 0, "sequence number on this server"),
-        FIELD(struct item, "lock", lock, META, 0, 0,
-              "the row lock, as docs/guard-event.schema.json describes it"),
+OBJECT(http_in_row_locks, "RowLockQuery", query_fields, 0, "Row locks to list, newest first");
+#undef STRUCT
+
+#define STRUCT struct item
+static const struct wire_field item_fields[] = {
+    F("seq", seq, UINT64, WIRE_NOT_NULL, "sequence number on this server"),
+    F("lock", lock, META, 0, "the row lock, as docs/guard-event.schema.json describes it"),
 };
-const struct wire_object http_out_row_lock = { .name     = "RowLock",
-                                               .fields   = item_fields,
-                                               .n_fields = ARRAY_LEN(item_fields),
-                                               .bytes    = sizeof(struct item),
-                                               .flags    = WIRE_ANSWER,
-                                               .help     = "A row lock of an app's transaction" };
+OBJECT(http_out_row_lock, "RowLock", item_fields, WIRE_ANSWER,
+       "A row lock of an app's transaction");
+#undef STRUCT
 
 /* Sequence numbers begin with 1; the cursor is that of the last item shown. */
 void
@@ -243,12 +234,10 @@ http_admin_row_locks(struct http_request *r)
         seq = MIN(seq, last - 1);
     }
     size_t       n_max = q.limit != 0 ? q.limit : PAGE_MAX, n = 0;
-    struct item *items = http_alloc(r, n_max * sizeof *items);
+    struct item *items = http_calloc(r, n_max * sizeof *items);
     char         next[24];
-    if (items == NULL) {
-        http_fail_nomem(r);
+    if (items == NULL)
         return;
-    }
     uint64_t oldest =
         locks->n_seen > HTTP_ROW_LOCKS_KEPT ? locks->n_seen - HTTP_ROW_LOCKS_KEPT + 1 : 1;
     for (; n < n_max && seq >= oldest; seq--)

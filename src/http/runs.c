@@ -42,41 +42,23 @@ http_run_start(struct http_request *r)
 }
 
 /* The current state of the run. */
-static void
-shown(struct http_request *r)
+void
+http_run_shown(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status == IL_OK && op->out.n_runs > 0)
+    if (op->out.n_runs > 0)
         http_say(r, 200, &il__wire_run, &op->out.runs[0]);
     else
         http_fail_op(r, op, NULL);
 }
 
 void
-http_run_get(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_run_finish(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-void
-http_run_cancel(struct http_request *r)
-{
-    http_do(r, shown);
-}
-
-static void
-staged(struct http_request *r)
+http_run_staged(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status != IL_OK || op->out.n_runs == 0) {
+    if (op->out.n_runs == 0) {
         http_fail_op(r, op, NULL);
         return;
     }
@@ -92,35 +74,20 @@ staged(struct http_request *r)
 }
 
 void
-http_run_stage(struct http_request *r)
-{
-    http_do(r, staged);
-}
-
-static void
-listed(struct http_request *r)
+http_run_listed(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status == IL_OK)
-        http_say_page(r, &il__wire_run, op->out.runs, sizeof *op->out.runs, op->out.n_runs,
-                      op->out.next);
-    else
-        http_fail_op(r, op, NULL);
+    http_say_page(r, &il__wire_run, op->out.runs, sizeof *op->out.runs, op->out.n_runs,
+                  op->out.next);
 }
 
 void
-http_run_list(struct http_request *r)
-{
-    http_do(r, listed);
-}
-
-static void
-read_log(struct http_request *r)
+http_run_log_read(struct http_request *r)
 {
     const il_op *op = r->ops;
 
-    if (op->status != IL_OK || op->out.n_runs == 0) {
+    if (op->out.n_runs == 0) {
         http_fail_op(r, op, NULL);
         return;
     }
@@ -139,11 +106,4 @@ read_log(struct http_request *r)
     /* Always text, even if it looks like a JSON object. */
     il__wire_print(&r->out, &http_out_log, &part, WIRE_RAW);
     http_answer(r, 200);
-}
-
-/* With a wait and nothing to read yet: wait for output or the end of the run. */
-void
-http_run_log(struct http_request *r)
-{
-    http_do(r, read_log);
 }

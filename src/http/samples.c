@@ -217,13 +217,11 @@ http_samples_get(struct http_request *r)
 {
     const struct sampled     *t     = find(r->server->samples, r->caller->tenant);
     size_t                    n     = t != NULL ? MIN(t->n_taken, HTTP_SAMPLES_KEPT) : 0;
-    struct http_sample       *items = http_alloc(r, (n + 1) * sizeof *items);
+    struct http_sample       *items = http_calloc(r, (n + 1) * sizeof *items);
     struct http_samples_shown shown = { .interval_ms = HTTP_SAMPLE_MS, .samples = items, .n = n };
 
-    if (items == NULL) {
-        http_fail_nomem(r);
+    if (items == NULL)
         return;
-    }
     for (size_t i = 0; i < n; i++)
         items[i] = t->ring[(t->n_taken - n + i) % HTTP_SAMPLES_KEPT];
     http_say(r, 200, &http_out_samples, &shown);

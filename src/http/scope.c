@@ -5,19 +5,8 @@
  */
 #include "http/scope.h"
 
+#include "core/op.h"
 #include "http/app.h"
-
-/* Does an op change the store? */
-static bool
-writes_store(il_op_type type)
-{
-    static const bool writes[IL_OP_COUNT] = {
-#define X(name, num, wire, changes, text) [num] = changes,
-        IL_OP_MAP(X)
-#undef X
-    };
-    return writes[type];
-}
 
 bool
 http_scope_has(const struct http_caller *c, const char *name)
@@ -37,19 +26,26 @@ judge(const struct http_caller *c, const il_op *op, const char *name)
 {
     if (http_scope_has(c, name))
         return HTTP_SCOPE_OK;
-    return writes_store(op->type) ? HTTP_SCOPE_FORBIDDEN : HTTP_SCOPE_HIDDEN;
+    return il__op_writes(op->type) ? HTTP_SCOPE_FORBIDDEN : HTTP_SCOPE_HIDDEN;
 }
 
-/* A listing shows names that begin with both its own prefix and the caller's: the longer one, if
- * it begins with the other. */
+const char *
+http_scope_narrow(const struct http_caller *c, const char *asked)
+{
+    if (asked == NULL || strncmp(c->prefix, asked, strlen(asked)) == 0)
+        return c->prefix;
+    return http_scope_has(c, asked) ? asked : NULL;
+}
+
 static enum http_scope
 narrow(const struct http_caller *c, il_op *op)
 {
-    const char *asked = op->in.list.prefix;
+    const char *both = http_scope_narrow(c, op->in.list.prefix);
 
-    if (asked == NULL || strncmp(c->prefix, asked, strlen(asked)) == 0)
-        op->in.list.prefix = c->prefix;
-    return http_scope_has(c, op->in.list.prefix) ? HTTP_SCOPE_OK : HTTP_SCOPE_HIDDEN;
+    if (both == NULL)
+        return HTTP_SCOPE_HIDDEN;
+    op->in.list.prefix = both;
+    return HTTP_SCOPE_OK;
 }
 
 enum http_scope
@@ -123,17 +119,4 @@ enum http_scope
 http_scope_run(const struct http_request *r, const char *key)
 {
     return http_app_owns(r->server, key) ? HTTP_SCOPE_RESERVED : HTTP_SCOPE_OK;
-}
-
-void
-http_scope_refuse(struct http_request *r, enum http_scope scope)
-{
-    if (scope == HTTP_SCOPE_RESERVED)
-        http_fail(r, 403, "KEY_RESERVED", "auth", NULL, "%s", HTTP_SAY_RESERVED);
-    else if (scope == HTTP_SCOPE_FORBIDDEN)
-        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "this API key cannot change names outside its prefix");
-    else
-        http_fail(r, 404, il_status_name(IL_NOT_FOUND), "request", NULL, "%s",
-                  il_status_text(IL_NOT_FOUND));
 }

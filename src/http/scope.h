@@ -17,10 +17,6 @@ enum http_scope {
     HTTP_SCOPE_BY_ID,         /* it names a run or a job by id: look it up first */
 };
 
-#define HTTP_SAY_RESERVED                                                                         \
-    "the key is reserved for an app (use its routes, /pipelines/... or /admin/usage/...) or for " \
-    "Idempotency-Key responses"
-
 /* Check an op by the prefix. The prefix of a listing is narrowed to the caller's. */
 enum http_scope http_scope(const struct http_caller *c, il_op *op);
 /* Does the op start or change a run that may be an app's, other than through the app's own
@@ -32,9 +28,11 @@ enum http_scope http_scope_run(const struct http_request *r, const char *key);
 bool http_scope_is_app_key(const struct http_request *r, const il_op *op);
 /* Is a name within the prefix? */
 bool http_scope_has(const struct http_caller *c, const char *name);
-/* The same for the caller of a request: how handlers judge a name (HTTP_NAMES_JUDGED). */
+/* The same for the caller of a request: the judge of most routes that are JUDGED (route.h). */
 bool http_scope_sees(const struct http_request *r, const char *name);
-/* Answer the request for any verdict except OK. */
-void http_scope_refuse(struct http_request *r, enum http_scope scope);
+/* A listing of the names that begin with `asked` (NULL: of all names) shows those that begin with
+ * the result: `asked` or the caller's prefix, whichever is longer. NULL: no name begins with both.
+ */
+const char *http_scope_narrow(const struct http_caller *c, const char *asked);
 
 #endif

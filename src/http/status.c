@@ -96,12 +96,10 @@ store_asked(struct http_request *r)
 void
 http_ready_get(struct http_request *r)
 {
-    struct pinging *p = http_alloc(r, sizeof *p);
+    struct pinging *p = http_calloc(r, sizeof *p);
 
-    if (p == NULL) {
-        http_fail_nomem(r);
+    if (p == NULL)
         return;
-    }
     if (r->server->stopping) {
         http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
         return;

@@ -26,7 +26,6 @@
 #include "http/limits.h"
 #include "http/metrics.h"
 #include "http/mhd.h"
-#include "http/scope.h"
 #include "http/server.h"
 
 #define BUFFER_BYTES_MAX 262144 /* that a client has not taken yet */
@@ -40,7 +39,6 @@
 #define CLAIMED_MAX 16 /* jobs of one claim reported individually */
 #define ANNOUNCED_BYTES (IL__ANNOUNCE_BYTES_MAX - 256)
 
-/* In the order of the choices of ?types= (body_fields.c). */
 enum event_type {
     EVENT_LOCK,
     EVENT_RUN,
@@ -49,7 +47,7 @@ enum event_type {
     EVENT_CACHE,
     EVENT_COUNT
 };
-static const char *const type_names[EVENT_COUNT] = { "lock", "run", "queue", "job", "cache" };
+const char *const http_event_types[EVENT_COUNT + 1] = { "lock", "run", "queue", "job", "cache" };
 
 struct event {
     enum event_type type;
@@ -141,7 +139,7 @@ write_event(struct stream *st, const char *data, enum event_type type, size_t n_
     }
     int n = snprintf(head, sizeof head,
                      "id: %llu\nevent: %s\ndata: ", (unsigned long long)++st->n_events,
-                     type_names[type]);
+                     http_event_types[type]);
     write_text(st, head, (size_t)n);
     write_text(st, data, n_bytes);
     write_text(st, "\n\n", 2);
@@ -293,7 +291,7 @@ wants(const struct stream *st, const struct event *e)
     const struct http_caller *c = st->r->caller;
 
     return (st->types == 0 || (st->types & 1U << e->type) != 0) &&
-           strcmp(c->tenant, e->tenant) == 0 && http_scope_sees(st->r, e->name) &&
+           strcmp(c->tenant, e->tenant) == 0 && http_may_see(st->r, e->name) &&
            strncmp(e->name, st->prefix, strlen(st->prefix)) == 0;
 }
 
@@ -308,7 +306,7 @@ deliver(struct http_streams *h, const struct event *e)
         if (data.n_bytes == 0) {
             il__buf_init(&data, 8192);
             il__wire_open(&data, NULL);
-            il__wire_put_text(&data, "type", type_names[e->type]);
+            il__wire_put_text(&data, "type", http_event_types[e->type]);
             il__wire_put_text(&data, "name", e->name);
             il__wire_put_text(&data, "tenant", e->tenant);
             il__wire_put_text(&data, "what", e->what);
@@ -359,7 +357,7 @@ note(struct http_streams *h, const struct event *e)
         return;
     if (n_before > 0)
         il__buf_addc(&h->events, ',');
-    il__buf_addf(&h->events, "[\"%s\",\"%s\",", e->tenant, type_names[e->type]);
+    il__buf_addf(&h->events, "[\"%s\",\"%s\",", e->tenant, http_event_types[e->type]);
     il__wire_print_text(&h->events, e->name);
     il__buf_addf(&h->events, ",\"%s\",", e->what);
     il__wire_print_text(&h->events, e->id);
@@ -544,7 +542,7 @@ hear_event(struct http_streams *h, const json_t *row)
     if (type == NULL || e.tenant == NULL || e.name == NULL || e.what == NULL)
         return;
     for (unsigned i = 0; i < EVENT_COUNT; i++) {
-        if (strcmp(type, type_names[i]) == 0) {
+        if (strcmp(type, http_event_types[i]) == 0) {
             e.type = (enum event_type)i;
             deliver(h, &e);
         }

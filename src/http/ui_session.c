@@ -13,6 +13,7 @@
 #include "http/handler.h"
 #include "http/log.h"
 #include "http/server.h"
+#include "wire/table.h"
 
 #define LINK_BYTES_MIN 32
 #define LINK_BYTES_MAX 120
@@ -22,47 +23,28 @@ _Static_assert(LINK_BYTES_MAX <= DATA_KEY_BYTES_MAX, "a body can have it");
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-#define LOGIN(name_, max_, help_)                                                           \
-    {                                                                                       \
-        .name = #name_, .kind = WIRE_TEXT, .offset = offsetof(struct http_ui_login, name_), \
-        .min = 1, .max = max_, .help = help_                                                \
-    }
+#define STRUCT struct http_ui_login
 static const struct wire_field login_in[] = {
-    LOGIN(key, DATA_KEY_BYTES_MAX, "an API key"),
-    LOGIN(link, DATA_KEY_BYTES_MAX, "the token of a link that signs in once"),
+    BOUNDED("key", key, TEXT, 0, 1, DATA_KEY_BYTES_MAX, "an API key"),
+    BOUNDED("link", link, TEXT, 0, 1, DATA_KEY_BYTES_MAX, "the token of a link that signs in once"),
 };
-const struct wire_object http_in_ui_login = { .name     = "UiLogin",
-                                              .fields   = login_in,
-                                              .n_fields = ARRAY_LEN(login_in),
-                                              .help     = "Credentials: an API key or a link token",
-                                              .bytes    = sizeof(struct http_ui_login) };
+OBJECT(http_in_ui_login, "UiLogin", login_in, 0, "Credentials: an API key or a link token");
+#undef STRUCT
 
-#define SESSION(text, member, kind_, flags_, help_)                       \
-    {                                                                     \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_,              \
-        .offset = offsetof(struct http_ui_session, member), .help = help_ \
-    }
+#define STRUCT struct http_ui_session
 static const struct wire_field session_out[] = {
-    SESSION("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns the key"),
-    SESSION("key_id", key_id, TEXT, WIRE_NOT_NULL, "id of the key"),
-    SESSION("role", role, TEXT, WIRE_NOT_NULL, "none, read, write, operator or admin"),
-    SESSION("permissions", permissions, META, WIRE_NOT_NULL,
-            "the role with those below it, and the key's own permissions"),
-    SESSION("prefix", prefix, TEXT, 0, "only names that start with this"),
-    SESSION("expires_at", expires_at_ms, TIME, 0, "when the session ends"),
-    SESSION("version", version, TEXT, WIRE_NOT_NULL, "version of the server"),
-    { .name   = "demo",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(struct http_ui_session, is_demo),
-      .bit    = 1,
-      .help   = "the server is the demo's" },
+    F("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns the key"),
+    F("key_id", key_id, TEXT, WIRE_NOT_NULL, "id of the key"),
+    F("role", role, TEXT, WIRE_NOT_NULL, "none, read, write, operator or admin"),
+    F("permissions", permissions, META, WIRE_NOT_NULL,
+      "the role with those below it, and the key's own permissions"),
+    F("prefix", prefix, TEXT, 0, "only names that start with this"),
+    F("expires_at", expires_at_ms, TIME, 0, "when the session ends"),
+    F("version", version, TEXT, WIRE_NOT_NULL, "version of the server"),
+    BOOL("demo", 0, is_demo, 1, "the server is the demo's"),
 };
-const struct wire_object http_out_ui_session = { .name     = "UiSession",
-                                                 .fields   = session_out,
-                                                 .n_fields = ARRAY_LEN(session_out),
-                                                 .help     = "Who is signed in",
-                                                 .bytes    = sizeof(struct http_ui_session),
-                                                 .flags    = WIRE_ANSWER };
+OBJECT(http_out_ui_session, "UiSession", session_out, WIRE_ANSWER, "Who is signed in");
+#undef STRUCT
 
 /* ---- one-time links -------------------------------------------------------------------------- */
 

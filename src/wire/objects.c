@@ -6,32 +6,15 @@
  * exactly what a caller of the library gets. Clients rely on these names: add fields, never rename
  * them.
  */
+#include "core/names.h"
 #include "core/op.h"
 #include "wire/table.h"
 
-const char *const        il__wire_modes[]      = { "exclusive", "shared", "permit", NULL };
-static const char *const lease_states[]        = { "waiting",  "offered", "held",   "closing",
-                                                   "released", "expired", "broken", NULL };
-static const char *const event_kinds[]         = { "expired", "broken", "refused", NULL };
-const char *const        il__wire_run_states[] = { "PENDING",   "RUNNING", "COMPLETED",   "FAILED",
-                                                   "CANCELLED", "TIMEOUT", "INTERRUPTED", NULL };
-const char *const        il__wire_policies[]   = { "join",  "reject",          "skip",
-                                                   "queue", "replace-pending", "cancel-running",
-                                                   NULL };
-const char *const        il__wire_job_states[] = { "SCHEDULED", "READY",     "RUNNING", "COMPLETED",
-                                                   "FAILED",    "CANCELLED", NULL };
-const char *const        il__wire_strategies[] = { "pessimistic", "optimistic", NULL };
-const char *const        il__wire_missed[]     = { "skip", "one", "all", NULL };
+static const char *const event_kinds[] = { "expired", "broken", "refused", NULL };
 
 #define SHOWN WIRE_NOT_NULL
 #define COUNT(field, member, text) NUMBER(UINT64, field, SHOWN, member, 0, 0, text)
 #define COUNT32(field, member, text) NUMBER(UINT32, field, SHOWN, member, 0, 0, text)
-
-#define ANSWER(label, table, type, text)                                              \
-    {                                                                                 \
-        .name = label, .fields = (table), .n_fields = ARRAY_LEN(table), .help = text, \
-        .bytes = sizeof(type), .flags = WIRE_ANSWER                                   \
-    }
 
 /* ---- leases and waiters ---------------------------------------------------------------------- */
 
@@ -42,7 +25,7 @@ static const struct wire_field lease[] = {
     TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the key"),
     TEXT("holder", SHOWN, holder, 0, 0, "the holder"),
     NUMBER(UINT64, "fence", SHOWN, fence, 0, 0, "fencing token: grows with each grant of the key"),
-    CHOICE("mode", 0, mode, il__wire_modes, 0, "exclusive, shared, or one of several permits"),
+    CHOICE("mode", 0, mode, il__mode_names, 0, "exclusive, shared, or one of several permits"),
     TIME("acquired_at", 0, acquired_at_ms, "when it was granted"),
     TIME("expires_at", 0, expires_at_ms, "when the lease expires unless it is renewed"),
     NUMBER(INT64, "age_ms", SHOWN, age_ms, 0, 0, "time since the grant"),
@@ -50,7 +33,7 @@ static const struct wire_field lease[] = {
            "the lease expires this long after its last renewal"),
     COUNT32("waiters", n_waiters, "number of waiters for the key"),
     META("meta", 0, meta, 0, "text the holder supplied; as JSON if it is JSON"),
-    CHOICE("state", 0, state, lease_states, 1,
+    CHOICE("state", 0, state, il__lease_state_names + 1, 1,
            "held; offered: granted to a waiter that has not confirmed yet; closing: broken or "
            "expired, but the key is not free yet"),
     COUNT32("permits", permits, "number of permits of a semaphore, else 0"),
@@ -66,14 +49,14 @@ static const struct wire_field waiter[] = {
     TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the key"),
     TEXT("holder", SHOWN, holder, 0, 0, "who waits"),
     NUMBER(UINT64, "ticket", SHOWN, ticket, 0, 0, "lower numbers come first"),
-    CHOICE("mode", 0, mode, il__wire_modes, 0, "exclusive, shared, or one of several permits"),
+    CHOICE("mode", 0, mode, il__mode_names, 0, "exclusive, shared, or one of several permits"),
     TIME("queued_at", 0, acquired_at_ms, "when it was queued"),
     TIME("gives_up_at", WIRE_MINUS, expires_at_ms, "when it gives up; null: never"),
     NUMBER(INT64, "age_ms", SHOWN, age_ms, 0, 0, "time since it was queued"),
     NUMBER(INT64, "ttl_ms", SHOWN, ttl_ms, 0, 0, "TTL of the lease it waits for"),
     COUNT32("waiters", n_waiters, "number of waiters for the key, including this one"),
     META("meta", 0, meta, 0, "text the caller supplied; as JSON if it is JSON"),
-    CHOICE("state", 0, state, lease_states, 1, "waiting"),
+    CHOICE("state", 0, state, il__lease_state_names + 1, 1, "waiting"),
     COUNT32("permits", permits, "number of permits of a semaphore, else 0"),
     TEXT("place", SHOWN, place, 0, 0, "source location in its program"),
     TEXT("reason", WIRE_HIDE, reason, 0, 0, "unused: only leases have one"),
@@ -82,10 +65,8 @@ static const struct wire_field waiter[] = {
            "time until it gives up; null: never"),
     NUMBER(UINT64, "fence", WIRE_HIDE, fence, 0, 0, "unused: only leases have one"),
 };
-const struct wire_object il__wire_lease =
-    ANSWER("Lease", lease, il_lease_info, "one granted hold of a key");
-const struct wire_object il__wire_waiter =
-    ANSWER("Waiter", waiter, il_lease_info, "a waiter for a key");
+OBJECT(il__wire_lease, "Lease", lease, WIRE_ANSWER, "one granted hold of a key");
+OBJECT(il__wire_waiter, "Waiter", waiter, WIRE_ANSWER, "a waiter for a key");
 #undef STRUCT
 
 /* ---- lock order ------------------------------------------------------------------------------ */
@@ -104,8 +85,8 @@ static const struct wire_field edge[] = {
          "whether it lies on a cycle of learned edges and declared ranks: a deadlock is possible"),
     BOOL("declared", 0, flags, IL_EDGE_DECLARED, "whether the declared ranks require this order"),
 };
-const struct wire_object il__wire_edge =
-    ANSWER("Edge", edge, il_edge_info, "one edge of the learned lock order, between two classes");
+OBJECT(il__wire_edge, "Edge", edge, WIRE_ANSWER,
+       "one edge of the learned lock order, between two classes");
 #undef STRUCT
 
 /* ---- history --------------------------------------------------------------------------------- */
@@ -128,8 +109,7 @@ static const struct wire_field event[] = {
     META("other", 0, other, 0, "broken: who broke it; refused: meta of the conflicting lease"),
     TEXT("reason", 0, reason, 0, 0, "broken: the reason; refused: what the caller did next"),
 };
-const struct wire_object il__wire_event =
-    ANSWER("Event", event, il_event_info, "what happened to a key");
+OBJECT(il__wire_event, "Event", event, WIRE_ANSWER, "what happened to a key");
 #undef STRUCT
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -140,7 +120,7 @@ static const struct wire_field run[] = {
     TEXT("id", SHOWN, id, 0, 0, "id of the run"),
     TEXT("key", SHOWN, key, 0, 0, "the key it holds"),
     TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the run"),
-    CHOICE("state", 0, state, il__wire_run_states, 1, "PENDING and RUNNING are live"),
+    CHOICE("state", 0, state, il__run_state_names + 1, 1, "PENDING and RUNNING are live"),
     TEXT("trigger", 0, trigger, 0, 0, "what started it: manual, schedule, ..."),
     TEXT("by", 0, by, 0, 0, "who started it"),
     TEXT("stage", 0, stage, 0, 0, "what it is doing"),
@@ -167,8 +147,8 @@ static const struct wire_field run[] = {
            "RUNNING: time until its lease expires"),
     COUNT("seq", seq, "sequence number of the start in the store"),
 };
-const struct wire_object il__wire_run = ANSWER(
-    "Run", run, il_run_info, "one execution of a piece of work that must not run twice at once");
+OBJECT(il__wire_run, "Run", run, WIRE_ANSWER,
+       "one execution of a piece of work that must not run twice at once");
 #undef STRUCT
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -180,14 +160,13 @@ static const struct wire_field children[] = {
     COUNT32("completed", n_children_completed, "number that completed"),
     COUNT32("failed", n_children_failed, "number that failed for good"),
 };
-static const struct wire_object job_children =
-    ANSWER("JobChildren", children, il_job_info, "counts of a parent's children");
+static OBJECT(job_children, "JobChildren", children, WIRE_ANSWER, "counts of a parent's children");
 
 static const struct wire_field job[] = {
     TEXT("id", SHOWN, id, 0, 0, "id of the job"),
     TEXT("queue", SHOWN, queue, 0, 0, "its queue"),
     TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the job"),
-    CHOICE("state", 0, state, il__wire_job_states, 1,
+    CHOICE("state", 0, state, il__job_state_names + 1, 1,
            "SCHEDULED, READY and RUNNING are live; FAILED: no attempts left"),
     COUNT32("attempt", attempt, "number of claims so far"),
     COUNT32("max_attempts", max_attempts, "number of attempts before it is FAILED"),
@@ -224,7 +203,7 @@ static const struct wire_field job[] = {
            "RUNNING: time until the claim expires"),
     COUNT("seq", seq, "sequence number of the push in the store"),
 };
-const struct wire_object il__wire_job = ANSWER("Job", job, il_job_info, "a job in a queue");
+OBJECT(il__wire_job, "Job", job, WIRE_ANSWER, "a job in a queue");
 #undef STRUCT
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -233,7 +212,7 @@ const struct wire_object il__wire_job = ANSWER("Job", job, il_job_info, "a job i
 #define SPAN(member, text) NUMBER(INT64, #member, SHOWN, member, 0, 0, text)
 
 static const struct wire_field settings[] = {
-    CHOICE("strategy", 0, strategy, il__wire_strategies, 1, "how workers claim jobs"),
+    CHOICE("strategy", 0, strategy, il__strategy_names, 1, "how workers claim jobs"),
     NUMBER(INT32, "max_attempts", SHOWN, max_attempts, 0, 0,
            "number of attempts before a job is FAILED"),
     SPAN(lease_ms, "lease of a claim"),
@@ -253,8 +232,7 @@ static const struct wire_field settings[] = {
     SPAN(executing_timeout_ms,
          "optimistic queues, workers without heartbeats: timeout since the start"),
 };
-const struct wire_object il__wire_queue_settings =
-    ANSWER("QueueSettings", settings, il_queue_opts, "settings of a queue");
+OBJECT(il__wire_queue_settings, "QueueSettings", settings, WIRE_ANSWER, "settings of a queue");
 #undef STRUCT
 
 #define STRUCT il_queue_info
@@ -271,8 +249,8 @@ static const struct wire_field totals[] = {
     COUNT("duplicates", duplicates, "pushes of a job that already existed"),
     COUNT("stale", stale, "requests rejected because the worker's claim was over"),
 };
-static const struct wire_object queue_totals =
-    ANSWER("QueueTotals", totals, il_queue_info, "totals since the queue was created");
+static OBJECT(queue_totals, "QueueTotals", totals, WIRE_ANSWER,
+              "totals since the queue was created");
 
 static const struct wire_field queue[] = {
     TEXT("name", SHOWN, name, 0, 0, "its name"),
@@ -291,13 +269,9 @@ static const struct wire_field queue[] = {
       .offset = 0,
       .object = &queue_totals,
       .help   = "totals since the queue was created" },
-    { .name   = "settings",
-      .kind   = WIRE_OBJECT,
-      .offset = AT(opts),
-      .object = &il__wire_queue_settings,
-      .help   = "its settings" },
+    ONE("settings", opts, il__wire_queue_settings, "its settings"),
 };
-const struct wire_object il__wire_queue = ANSWER("Queue", queue, il_queue_info, "a queue of jobs");
+OBJECT(il__wire_queue, "Queue", queue, WIRE_ANSWER, "a queue of jobs");
 #undef STRUCT
 
 #define STRUCT il_cron_info
@@ -307,7 +281,7 @@ static const struct wire_field cron[] = {
     TEXT("queue", SHOWN, queue, 0, 0, "queue its jobs are pushed to"),
     TEXT("tenant", SHOWN, tenant, 0, 0, "tenant that owns the schedule"),
     TEXT("schedule", SHOWN, schedule, 0, 0, "cron expression"),
-    CHOICE("missed", 0, missed, il__wire_missed, 0,
+    CHOICE("missed", 0, missed, il__missed_names, 0,
            "what happens to ticks missed while nothing was running"),
     NUMBER(INT32, "priority", SHOWN, priority, 0, 0, "priority of its jobs"),
     NUMBER(UINT32, "max_attempts", 0, max_attempts, 0, 0,
@@ -317,8 +291,7 @@ static const struct wire_field cron[] = {
     TIME("last_at", 0, last_at_ms, "time of the last tick"),
     BYTES("payload", 0, payload, payload_bytes, 0, "payload of its jobs"),
 };
-const struct wire_object il__wire_cron =
-    ANSWER("Cron", cron, il_cron_info, "a schedule that pushes jobs");
+OBJECT(il__wire_cron, "Cron", cron, WIRE_ANSWER, "a schedule that pushes jobs");
 #undef STRUCT
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -333,8 +306,8 @@ static const struct wire_field cache_stats[] = {
     COUNT("negative", n_negative, "negative entries"),
     COUNT("building", n_building, "values being built"),
 };
-const struct wire_object il__wire_cache_stats = ANSWER(
-    "CacheStats", cache_stats, il_cache_info, "counts of cached values for one page of keys");
+OBJECT(il__wire_cache_stats, "CacheStats", cache_stats, WIRE_ANSWER,
+       "counts of cached values for one page of keys");
 #undef STRUCT
 
 #define STRUCT il_usage_info
@@ -343,8 +316,8 @@ static const struct wire_field usage[] = {
     COUNT("rows", n_rows, "cached values, idempotency keys, jobs, runs"),
     COUNT("bytes", n_bytes, "size of their contents and names"),
 };
-static const struct wire_object wire_usage =
-    ANSWER("Usage", usage, il_usage_info, "what a tenant stores, for one page of rows");
+static OBJECT(wire_usage, "Usage", usage, WIRE_ANSWER,
+              "what a tenant stores, for one page of rows");
 #undef STRUCT
 
 #define STRUCT il_sweep_out
@@ -359,8 +332,7 @@ static const struct wire_field sweep[] = {
     COUNT32("ticks", n_ticks, "jobs pushed by schedules"),
     COUNT32("purged", n_purged, "expired rows of history, results and cached values"),
 };
-const struct wire_object il__wire_sweep =
-    ANSWER("Sweep", sweep, il_sweep_out, "result of one recovery pass");
+OBJECT(il__wire_sweep, "Sweep", sweep, WIRE_ANSWER, "result of one recovery pass");
 #undef STRUCT
 
 /* ---- results of ops -------------------------------------------------------------------------- */
@@ -382,11 +354,7 @@ const struct wire_object il__wire_sweep =
 #define CANCEL FLAG("cancel", IL_OUT_CANCEL, "the work should stop; see detail")
 #define BROKEN \
     FLAG("broken", IL_OUT_BROKEN, "LOST: the lease was broken by an operator; it did not expire")
-#define SWEPT                                                                                 \
-    {                                                                                         \
-        .name = "sweep", .kind = WIRE_OBJECT, .offset = AT(sweep), .object = &il__wire_sweep, \
-        .help = "what the pass did"                                                           \
-    }
+#define SWEPT ONE("sweep", sweep, il__wire_sweep, "what the pass did")
 #define AGE                                      \
     NUMBER(INT64, "age_ms", MAYBE, age_ms, 0, 0, \
            "time since the claim, or since the build of the value started")
@@ -499,28 +467,19 @@ static const struct wire_field cache_result[] = {
     DETAIL,
 };
 static const struct wire_field stats_result[] = {
-    { .name   = "cache",
-      .kind   = WIRE_OBJECT,
-      .offset = AT(cache),
-      .object = &il__wire_cache_stats,
-      .help   = "counts of cached values for one page of keys" },
+    ONE("cache", cache, il__wire_cache_stats, "counts of cached values for one page of keys"),
     NEXT,
     DETAIL,
 };
 
 static const struct wire_field usage_result[] = {
-    { .name   = "usage",
-      .kind   = WIRE_OBJECT,
-      .offset = AT(usage),
-      .object = &wire_usage,
-      .help   = "what is stored, for one page of rows" },
+    ONE("usage", usage, wire_usage, "what is stored, for one page of rows"),
     NEXT,
     DETAIL,
 };
 
-#define RESULT(name, text)                      \
-    static const struct wire_object of_##name = \
-        ANSWER(text, name##_result, il_op_out, "result of an op")
+#define RESULT(rows, label) \
+    static OBJECT(of_##rows, label, rows##_result, WIRE_ANSWER, "result of an op")
 RESULT(lock, "LockResult");
 RESULT(waiters, "WaitersResult");
 RESULT(edges, "EdgesResult");

@@ -1,6 +1,6 @@
 /*
- * table.h: macros for table rows. STRUCT is the struct that a table describes. Private to this
- * folder.
+ * table.h: macros for the tables of wire.h. For .c files that define tables: define STRUCT, the
+ * struct that a table describes, before its rows.
  */
 #ifndef IL_WIRE_TABLE_H
 #define IL_WIRE_TABLE_H
@@ -9,6 +9,16 @@
 
 #define AT(member) offsetof(STRUCT, member)
 
+/* A row of any kind that needs no more than this; `type` without its WIRE_. */
+#define F(field, member, type, flag, text)                                                      \
+    {                                                                                           \
+        .name = field, .kind = WIRE_##type, .flags = (flag), .offset = AT(member), .help = text \
+    }
+#define BOUNDED(field, member, type, flag, least, most, text)                                      \
+    {                                                                                              \
+        .name = field, .kind = WIRE_##type, .flags = (flag), .offset = AT(member), .min = (least), \
+        .max = (most), .help = text                                                                \
+    }
 #define TEXT(field, flag, member, least, most, text)                                             \
     {                                                                                            \
         .name = field, .kind = WIRE_TEXT, .flags = (flag), .offset = AT(member), .min = (least), \
@@ -52,11 +62,18 @@
         .name = field, .kind = WIRE_OBJECTS, .flags = (flag), .offset = AT(member), \
         .offset2 = AT(number), .object = &(table), .help = text                     \
     }
+#define ONE(field, member, table, text)                                                            \
+    {                                                                                              \
+        .name = field, .kind = WIRE_OBJECT, .offset = AT(member), .object = &(table), .help = text \
+    }
 
-/* The names of enums, in their order. */
-extern const char *const il__wire_modes[],
-    *const il__wire_run_states[], *const il__wire_policies[], *const il__wire_job_states[],
-                                                                  *const     il__wire_strategies[],
-                                                                      *const il__wire_missed[];
+/* A table. Local ones: static OBJECT(…); */
+#define OBJECT(id, label, rows, flag, text)                      \
+    const struct wire_object id = { .name     = label,           \
+                                    .fields   = (rows),          \
+                                    .n_fields = ARRAY_LEN(rows), \
+                                    .help     = text,            \
+                                    .bytes    = sizeof(STRUCT),  \
+                                    .flags    = (flag) }
 
 #endif

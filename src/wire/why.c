@@ -3,47 +3,22 @@
  */
 #include "wire/why.h"
 
-#define W struct il__why
-static const struct wire_field fields[] = {
-    { .name = "key", .kind = WIRE_TEXT, .offset = offsetof(W, key), .help = "the key" },
-    { .name   = "state",
-      .kind   = WIRE_TEXT,
-      .offset = offsetof(W, state),
-      .help   = "free, held, offered or closing" },
-    { .name   = "free_in_ms",
-      .kind   = WIRE_INT64,
-      .flags  = WIRE_NOT_NULL,
-      .offset = offsetof(W, free_in_ms),
-      .help   = "time until the key is free if no holder renews; 0 if it is free" },
-    { .name    = "leases",
-      .kind    = WIRE_OBJECTS,
-      .offset  = offsetof(W, leases),
-      .offset2 = offsetof(W, n_leases),
-      .object  = &il__wire_lease,
-      .help    = "the holders" },
-    { .name    = "waiters",
-      .kind    = WIRE_OBJECTS,
-      .offset  = offsetof(W, waiters),
-      .offset2 = offsetof(W, n_waiters),
-      .object  = &il__wire_waiter,
-      .help    = "the waiters in queue order; at most 1,000" },
-    { .name    = "events",
-      .kind    = WIRE_OBJECTS,
-      .offset  = offsetof(W, events),
-      .offset2 = offsetof(W, n_events),
-      .object  = &il__wire_event,
-      .help    = "what happened to the key in the last week, newest first; at most 20" },
-};
-#undef W
+#include "wire/table.h"
 
-const struct wire_object il__wire_why = {
-    .name     = "Why",
-    .fields   = fields,
-    .n_fields = ARRAY_LEN(fields),
-    .help     = "Why a key is not free",
-    .bytes    = sizeof(struct il__why),
-    .flags    = WIRE_ANSWER,
+#define STRUCT struct il__why
+static const struct wire_field fields[] = {
+    F("key", key, TEXT, 0, "the key"),
+    F("state", state, TEXT, 0, "free, held, offered or closing"),
+    F("free_in_ms", free_in_ms, INT64, WIRE_NOT_NULL,
+      "time until the key is free if no holder renews; 0 if it is free"),
+    OBJECTS("leases", 0, leases, n_leases, il__wire_lease, "the holders"),
+    OBJECTS("waiters", 0, waiters, n_waiters, il__wire_waiter,
+            "the waiters in queue order; at most 1,000"),
+    OBJECTS("events", 0, events, n_events, il__wire_event,
+            "what happened to the key in the last week, newest first; at most 20"),
 };
+OBJECT(il__wire_why, "Why", fields, WIRE_ANSWER, "Why a key is not free");
+#undef STRUCT
 
 void
 il__why_ask(const char *key, il_op ops[IL__WHY_OPS])

@@ -1,5 +1,8 @@
 """Authentication and permissions."""
+import json
+import re
 import sqlite3
+import tempfile
 import time
 
 import lib
@@ -261,6 +264,68 @@ def test_prefix():
             c.post("/api/v1/queues/b-q/claim", {}).expect(403)
             assert c.get("/api/v1/queues").json["items"] == []
         admin.close()
+
+
+OUTSIDE = "this API key cannot change names outside its prefix"
+BEYOND = "a key can only be granted what its creator has (tenant, role, permissions, prefix)"
+RESERVED = "the key is reserved for "
+# who asks, what; then the refused ops of a batch, or -1: the whole request; what the log has besides the reason; and the reason
+REFUSALS = [
+    ("reader", "POST", "locks/acquire", {"key": "k", "holder": "h"}, -1, {"permission": "lock:acquire"}, "the API key needs the role 'write' "),
+    ("reader", "POST", "batch", {"ops": [{"op": "push", "queue": "q"}, {"op": "get", "key": "k"}, {"op": "sweep"}]}, 2, {"permission": "queue:push"},
+     "the API key needs the role 'write' or the permission 'queue:push'"),
+    ("narrow", "GET", "samples", None, -1, {"prefix": "a:"}, "this call needs an API key without a prefix"),
+    ("narrow", "POST", "pipelines/reload", {}, -1, {"prefix": "a:", "names": "pipeline:"},
+     "this call needs an API key without a prefix, or one whose prefix covers 'pipeline:'"),
+    ("narrow", "POST", "locks/acquire", {"key": "b:1", "holder": "h"}, -1, {"prefix": "a:"}, OUTSIDE),
+    ("narrow", "POST", "batch", {"ops": [{"op": "acquire", "key": "b:1", "holder": "h"}, {"op": "get", "key": "b:1"}]}, 1, {"prefix": "a:"}, OUTSIDE),
+    ("narrow", "POST", "queues/b/jobs", {"items": [{"payload": 1}, {"payload": 2}]}, 2, {"prefix": "a:"}, OUTSIDE),
+    ("admin", "POST", "idempotency/get", {"key": "idempotency-key:x"}, -1, {}, RESERVED),
+    ("admin", "POST", "batch", {"ops": [{"op": "run_start", "key": "pipeline:x"}]}, 1, {}, RESERVED),
+    ("boss", "GET", "admin/api-keys?tenant=default", None, -1, {}, "only keys with the role admin can see other tenants"),
+    ("boss", "GET", "admin/audit?tenant=default", None, -1, {}, "only keys with the role admin can see other tenants"),
+    ("boss", "POST", "admin/tenants", {"id": "new"}, -1, {}, "only keys with the role admin can create tenants"),
+    ("boss", "DELETE", "admin/api-keys/{admin}", None, -1, {}, "only keys with the role admin can revoke an admin key"),
+    ("boss", "POST", "admin/api-keys", {"tenant": "beta", "role": "operator"}, -1, {}, BEYOND),
+    ("narrow", "POST", "admin/api-keys", {"tenant": "beta", "role": "read", "prefix": "b:"}, -1, {}, BEYOND),
+    ("mortal", "POST", "admin/api-keys", {"tenant": "beta", "role": "read"}, -1, {}, "field 'expires_at': must not be later than the expiry of the caller's key"),
+    ("operator", "POST", "demo/kill-worker", {}, -1, {}, "only keys of the tenant acme without a prefix can use the demo"),
+]
+
+
+def test_refusals():
+    """whatever is refused because of the key is counted once, and logged once with its reason"""
+    names = ["admin:" + name for name in ("key_create", "key_list", "key_revoke", "audit", "tenant_create")]
+    with tempfile.TemporaryDirectory() as folder, lib.Server(env={"INTERLOCK_DEMO_FOLDER": folder}) as s:
+        keys = {"reader": s.key_for("beta", "read"), "operator": s.key_for("beta", "operator"), "admin": s.key_for("beta", "admin"),
+                "narrow": s.key_for("beta", "operator", prefix="a:", permissions=names), "boss": s.key_for("beta", "read", permissions=names),
+                "mortal": s.post("/api/v1/admin/api-keys", {"tenant": "beta", "role": "admin", "expires_at": "2100-01-01T00:00:00Z"}).expect(201).json["key"]}
+        admin = next(k["id"] for k in s.get("/api/v1/admin/api-keys?tenant=beta").json["items"] if k["role"] == "admin")
+        clients = {name: s.new_client(key) for name, key in keys.items()}
+        told, n = [], 0
+        for who, method, path, body, n_ops, fields, reason in REFUSALS:
+            answer = clients[who].ask(method, "/api/v1/" + path.format(admin=admin), body=body)
+            code = "KEY_RESERVED" if reason == RESERVED else "FORBIDDEN"
+            if n_ops < 0:
+                messages = [answer.expect(403, code).json["error"]["message"]]
+            else:
+                results = answer.expect(200).json
+                messages = [r["message"] for r in results.get("results", results.get("items")) if r["status"] == code]
+                assert len(messages) == n_ops, answer
+            assert messages[0].startswith(reason), answer
+            n += len(messages)
+            counted = re.search(rb"^interlock_auth_forbidden_total (\d+)", s.get("/metrics").body, re.M)
+            assert int(counted.group(1)) == n, (path, counted, n)
+            told.append((answer.headers["X-Request-Id"], messages, fields))
+        for client in clients.values():
+            client.close()
+        s.stop()  # the log is complete
+        lines = [json.loads(line) for line in s.lines if '"auth.forbidden"' in line]
+        assert len(lines) == n, lines
+        for request_id, messages, fields in told:
+            mine = [line for line in lines if line["request_id"] == request_id]
+            assert [line["reason"] for line in mine] == messages, (mine, messages)
+            assert {f: mine[0][f] for f in ("permission", "prefix", "names") if f in mine[0]} == fields, mine[0]
 
 
 # ---- the data store is down

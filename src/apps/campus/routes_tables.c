@@ -2,48 +2,20 @@
  * routes_tables.c: JSON of the bodies and answers of the campus, and the table of its operations.
  */
 #include "apps/campus/serve.h"
+#include "wire/table.h"
 
 #define STRUCT struct campus_in
-#define F(text, member, kind_, flags_, help_)                                                    \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                            \
-    }
-#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .min = min_, .max = max_, .help = help_                                                  \
-    }
-#define ID(text, member, flags_, help_) \
-    BOUNDED(text, member, TEXT, flags_, 1, CAMPUS_ID_BYTES_MAX, help_)
-#define NAME(text, member, flags_, help_) \
-    BOUNDED(text, member, TEXT, flags_, 1, CAMPUS_NAME_BYTES_MAX, help_)
-#define DOCUMENT(text, member, help_) BOUNDED(text, member, TEXT, 0, 2, 65536, help_)
-#define YES(text, bit_, help_)                                                        \
-    {                                                                                 \
-        .name = text, .kind = WIRE_BOOL, .offset = offsetof(STRUCT, is), .bit = bit_, \
-        .help = help_                                                                 \
-    }
-#define IN(id, schema, help_, ...)                                                        \
-    static const struct wire_field id##_fields[]  = { __VA_ARGS__ };                      \
-    const struct wire_object       campus_in_##id = { .name     = schema,                 \
-                                                      .fields   = id##_fields,            \
-                                                      .n_fields = ARRAY_LEN(id##_fields), \
-                                                      .help     = help_,                  \
-                                                      .bytes    = sizeof(STRUCT) }
-#define OUT(id, schema, help_, ...)                                                              \
-    static const struct wire_field id##_out_fields[] = { __VA_ARGS__ };                          \
-    const struct wire_object       campus_out_##id   = { .name     = schema,                     \
-                                                         .fields   = id##_out_fields,            \
-                                                         .n_fields = ARRAY_LEN(id##_out_fields), \
-                                                         .help     = help_,                      \
-                                                         .bytes    = sizeof(STRUCT),             \
-                                                         .flags    = WIRE_ANSWER }
-#define MANY(text, object_, help_)                                             \
-    {                                                                          \
-        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, items), \
-        .offset2 = offsetof(STRUCT, n), .object = &(object_), .help = help_    \
-    }
+#define ID(field, member, flag, text) \
+    BOUNDED(field, member, TEXT, flag, 1, CAMPUS_ID_BYTES_MAX, text)
+#define NAME(field, member, flag, text) \
+    BOUNDED(field, member, TEXT, flag, 1, CAMPUS_NAME_BYTES_MAX, text)
+#define DOCUMENT(field, member, text) BOUNDED(field, member, TEXT, 0, 2, 65536, text)
+#define IN(id, label, text, ...)                                    \
+    static const struct wire_field id##_fields[] = { __VA_ARGS__ }; \
+    OBJECT(campus_in_##id, label, id##_fields, 0, text)
+#define OUT(id, label, text, ...)                                       \
+    static const struct wire_field id##_out_fields[] = { __VA_ARGS__ }; \
+    OBJECT(campus_out_##id, label, id##_out_fields, WIRE_ANSWER, text)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -58,17 +30,13 @@ static const struct wire_field assess_fields[] = {
     { .name   = "value",
       .kind   = WIRE_DECIMAL,
       .flags  = WIRE_REQUIRED,
-      .offset = offsetof(STRUCT, value_1),
+      .offset = AT(value_1),
       .min    = 400,
       .max    = 990,
       .digits = 1,
       .help   = "the new baseline, 40 to 99 with one decimal" },
 };
-const struct wire_object campus_in_assess = { .name     = "CampusAssess",
-                                              .fields   = assess_fields,
-                                              .n_fields = ARRAY_LEN(assess_fields),
-                                              .help     = "An assessment",
-                                              .bytes    = sizeof(STRUCT) };
+OBJECT(campus_in_assess, "CampusAssess", assess_fields, 0, "An assessment");
 IN(tournament_create, "CampusTournamentCreate", "A new tournament",
    ID("code", code, WIRE_REQUIRED, "code, unique in the tenant"),
    NAME("name", name, 0, "name; default the code"),
@@ -99,26 +67,20 @@ IN(session_create, "CampusSessionCreate", "A new session",
    F("date_end", end_ms, TIME, WIRE_REQUIRED, "when it ends"));
 IN(attendance, "CampusAttend", "Attendance",
    ID("status", attendance, 0, "PRESENT (default), ABSENT or LATE"));
-static const struct wire_field page_fields[] = {
-    BOUNDED("cursor", cursor, TEXT, 0, 1, CAMPUS_CURSOR_BYTES_MAX, "`next` of the previous page"),
-    BOUNDED("limit", limit, UINT32, 0, 1, 1000, "maximum number of items; default 100"),
-};
-const struct wire_object campus_in_page = { .name     = "CampusPageQuery",
-                                            .fields   = page_fields,
-                                            .n_fields = ARRAY_LEN(page_fields),
-                                            .help     = "Query of a page",
-                                            .bytes    = sizeof(STRUCT) };
+IN(page, "CampusPageQuery", "Query of a page",
+   BOUNDED("cursor", cursor, TEXT, 0, 1, CAMPUS_CURSOR_BYTES_MAX, "`next` of the previous page"),
+   BOUNDED("limit", limit, UINT32, 0, 1, 1000, "maximum number of items; default 100"));
 #undef STRUCT
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-#define TEXT_OUT(text, member, help_) F(text, member, TEXT, WIRE_NOT_NULL, help_)
-#define NUMBER_OUT(text, member, help_) F(text, member, INT64, WIRE_NOT_NULL, help_)
+#define TEXT_OUT(field, member, text) F(field, member, TEXT, WIRE_NOT_NULL, text)
+#define NUMBER_OUT(field, member, text) F(field, member, INT64, WIRE_NOT_NULL, text)
 
 #define STRUCT struct campus_user
 OUT(user, "CampusUser", "A user", TEXT_OUT("id", id, "id of the user"),
     TEXT_OUT("email", email, "email address"),
-    YES("is_active", CAMPUS_IS_ACTIVE, "whether the user may enroll and book"),
+    BOOL("is_active", 0, is, CAMPUS_IS_ACTIVE, "whether the user may enroll and book"),
     NUMBER_OUT("credit_balance", credits, "credits: the sum of the ledger"),
     NUMBER_OUT("xp_balance", xp, "XP: the sum of the ledger"),
     F("created_at", created_ms, TIME, 0, "when it was created"));
@@ -133,7 +95,7 @@ OUT(badge, "CampusBadge", "A badge", TEXT_OUT("id", id, "id of the badge"),
 OUT(license, "CampusLicense", "A license", TEXT_OUT("id", id, "id of the license"),
     TEXT_OUT("user", user, "id of its user"),
     TEXT_OUT("specialization", specialization, "specialization"),
-    YES("is_active", CAMPUS_IS_ACTIVE, "whether it is the user's current license"),
+    BOOL("is_active", 0, is, CAMPUS_IS_ACTIVE, "whether it is the user's current license"),
     F("football_skills", skills, META, WIRE_NOT_NULL,
       "the skills: `baseline`, `current_level`, `tournament_delta`, `total_delta`, "
       "`tournament_count` of each"));
@@ -169,10 +131,10 @@ OUT(result, "CampusResult", "Reward of a player", TEXT_OUT("user", user, "id of 
 OUT(finalized, "CampusFinalized", "A finalized tournament",
     TEXT_OUT("tournament", tournament, "id of the tournament"),
     TEXT_OUT("state", state, "state of the tournament"),
-    YES("repeated", CAMPUS_IS_REPEATED, "whether it had already been finalized"),
+    BOOL("repeated", 0, is, CAMPUS_IS_REPEATED, "whether it had already been finalized"),
     NUMBER_OUT("players", n_players, "number of its players"),
     NUMBER_OUT("paid", n_paid, "number of players paid by this call"),
-    MANY("items", campus_out_result, "the players, ordered by rank"));
+    OBJECTS("items", 0, items, n, campus_out_result, "the players, ordered by rank"));
 #undef STRUCT
 #define STRUCT struct campus_match
 OUT(match, "CampusMatch", "A match", TEXT_OUT("id", id, "id of the match"),
@@ -180,7 +142,7 @@ OUT(match, "CampusMatch", "A match", TEXT_OUT("id", id, "id of the match"),
     TEXT_OUT("home", home, "id of a player"), TEXT_OUT("away", away, "id of the other player"),
     NUMBER_OUT("home_goals", home_goals, "goals of `home`"),
     NUMBER_OUT("away_goals", away_goals, "goals of `away`"),
-    YES("finished", CAMPUS_IS_FINISHED, "whether it has a result"));
+    BOOL("finished", 0, is, CAMPUS_IS_FINISHED, "whether it has a result"));
 #undef STRUCT
 #define STRUCT struct campus_session
 OUT(session, "CampusSession", "A session", TEXT_OUT("id", id, "id of the session"),

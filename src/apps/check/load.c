@@ -300,12 +300,11 @@ first_fault(struct reading *r, size_t line)
 static void
 read_item(struct reading *r, const struct doc_node *map, size_t i, struct check *c)
 {
-    static const char *const keys[]       = { "name",       "description", "connection", "sql",
-                                              "severity",   "schedule",    "baseline",   "timeout",
-                                              "on_success", "on_failure",  "on_lost",    NULL };
-    static const char *const severities[] = { "info", "warning", "error", NULL };
-    const char              *file         = strrchr(r->path, '/') + 1;
-    size_t                   n_errors     = r->n_errors;
+    static const char *const keys[]   = { "name",       "description", "connection", "sql",
+                                          "severity",   "schedule",    "baseline",   "timeout",
+                                          "on_success", "on_failure",  "on_lost",    NULL };
+    const char              *file     = strrchr(r->path, '/') + 1;
+    size_t                   n_errors = r->n_errors;
     char                     at[32], name[CHECK_NAME_BYTES_MAX + 32];
 
     (void)snprintf(at, sizeof at, "[%zu]", i);
@@ -320,10 +319,10 @@ read_item(struct reading *r, const struct doc_node *map, size_t i, struct check 
             il__reading_text(r, map, at, "description", DESCRIPTION_BYTES_MAX, false);
         c->description = description != NULL ? description : "";
         c->connection  = il__reading_id(r, map, "connection", at, CHECK_NAME_BYTES_MAX);
-        size_t chosen  = il__reading_choice(r, map, at, "severity", severities, false);
-        c->severity    = chosen != SIZE_MAX ? (enum invariant_severity)chosen : INVARIANT_ERROR;
-        c->timeout_ms  = il__reading_duration(r, map, at, "timeout", CHECK_TIMEOUT_MS_MIN,
-                                              CHECK_TIMEOUT_MS_MAX, CHECK_TIMEOUT_MS);
+        size_t chosen = il__reading_choice(r, map, at, "severity", il__invariant_severities, false);
+        c->severity   = chosen != SIZE_MAX ? (enum invariant_severity)chosen : INVARIANT_ERROR;
+        c->timeout_ms = il__reading_duration(r, map, at, "timeout", CHECK_TIMEOUT_MS_MIN,
+                                             CHECK_TIMEOUT_MS_MAX, CHECK_TIMEOUT_MS);
         read_sql(r, map, at, c);
         read_schedule(r, map, at, c);
         read_baseline(r, map, at, c);

@@ -9,9 +9,6 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static const char *const severities[] = { "info", "warning", "error" };
-_Static_assert(ARRAY_LEN(severities) == INVARIANT_SEVERITY_COUNT, "a name for each severity");
-
 enum {
     METRIC_PASSED,
     METRIC_BROKEN,
@@ -20,7 +17,7 @@ enum {
     METRIC_INVALID,
     METRIC_COUNT
 };
-#define BY_SEVERITY "severity", severities, INVARIANT_SEVERITY_COUNT
+#define BY_SEVERITY "severity", il__invariant_severities, INVARIANT_SEVERITY_COUNT
 const struct http_app_metric il__check_metrics[] = {
     [METRIC_PASSED]     = { HTTP_METRIC_counter, "interlock_check_passed_total",
                             "invariants checked by this server that passed", BY_SEVERITY },

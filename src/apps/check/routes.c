@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "http/admin.h"
+#include "http/auth.h"
 #include "http/list_stream.h"
 #include "http/scope.h"
 #include "http/server.h"
@@ -83,8 +84,9 @@ show_check(const struct check *c)
     };
 }
 
-bool
-il__check_may_see(const struct http_request *r, const char *name)
+/* Does the key cover this invariant? */
+static bool
+may_see(const struct http_request *r, const char *name)
 {
     char key[IL_KEY_BYTES_MAX + 1];
 
@@ -96,12 +98,9 @@ il__check_may_see(const struct http_request *r, const char *name)
 static const char *
 visible_prefix(const struct http_request *r)
 {
-    const char  *prefix = r->caller->prefix, *keys = CHECK_CLASS ":";
-    const size_t n_prefix = strlen(prefix), n_keys = strlen(keys);
+    const char *keys = http_scope_narrow(r->caller, CHECK_CLASS ":");
 
-    if (strncmp(prefix, keys, MIN(n_prefix, n_keys)) != 0)
-        return NULL;
-    return n_prefix > n_keys ? prefix + n_keys : "";
+    return keys != NULL ? keys + strlen(CHECK_CLASS ":") : NULL;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -226,10 +225,10 @@ begin_results(struct http_request *r, http_fn *then)
     struct results *w = r->state;
 
     w->n_max = w->in.limit != 0 ? w->in.limit : RESULTS_DEFAULT;
-    w->items = http_alloc(r, w->n_max * sizeof *w->items);
+    w->items = http_calloc(r, w->n_max * sizeof *w->items);
     if (w->items == NULL)
-        http_fail_nomem(r);
-    else if (il__check_app_of(r)->tables == NULL)
+        return;
+    if (il__check_app_of(r)->tables == NULL)
         then(r); /* nothing is checked here */
     else
         http_pool(r, read_results, then);
@@ -255,7 +254,7 @@ say_check(struct http_request *r)
         return;
     struct check_current       *c = il__check_app_current(il__check_app_of(r));
     const struct check_subject *s = il__check_subject_get(c, r->caller->tenant, r->args[0]);
-    if (s != NULL && il__check_may_see(r, r->args[0])) {
+    if (s != NULL && http_may_see(r, r->args[0])) {
         struct check_out out = show_check(s->check);
         out.results          = w->items;
         out.n_results        = w->n;
@@ -333,7 +332,7 @@ produce(struct http_request *r, struct http_list *to)
     il_status   st   = IL_OK;
 
     for (; st == IL_OK && s < end && strcmp(s->check->tenant, tenant) == 0; s++) {
-        if (!il__check_may_see(r, s->check->name))
+        if (!http_may_see(r, s->check->name))
             continue;
         if (left-- == 0) {
             http_list_next(to, last);
@@ -372,50 +371,26 @@ list(struct http_request *r)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* The last arguments are members of the route. */
+#define ROUTE(method_, path_, role_, id_, fn_, answer_, flags_, ...)                       \
+    {                                                                                      \
+        .method = method_, .path = "/checks" path_,                                        \
+        .permission = HTTP_ACCESS(role_, JUDGED(may_see)), .id = "check_" #id_, .fn = fn_, \
+        .answer = answer_, .flags = flags_, __VA_ARGS__                                    \
+    }
+
 /* Literal paths come first, so GET /checks/results is never about an invariant of that name. */
 const struct http_route il__check_routes[] = {
-    { .method     = "POST",
-      .path       = "/checks/run",
-      .permission = HTTP_ACCESS(operator, JUDGED(il__check_may_see)),
-      .id         = "check_run",
-      .fn         = il__check_http_run,
-      .body       = &il__check_in_run,
-      .answer     = &il__check_started_out,
-      .flags      = HTTP_ACCEPTS,
-      .example    = "{\"names\":[\"negative_balance\",\"stuck_jobs\"]}",
-      .summary    = "Check invariants now, in the background; running ones are not started again" },
-    { .method     = "GET",
-      .path       = "/checks/results",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
-      .id         = "check_results",
-      .fn         = results,
-      .query      = &il__check_in_results,
-      .answer     = &il__check_result_out,
-      .flags      = HTTP_PAGE,
-      .summary    = "List results of invariants, newest first" },
-    { .method     = "GET",
-      .path       = "/checks/results/{id}",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
-      .id         = "check_result",
-      .fn         = il__check_http_result,
-      .query      = &il__check_in_result,
-      .answer     = &il__check_result_out,
-      .flags      = HTTP_WAITS,
-      .summary    = "Show the result of a run; with ?wait, once the run changes" },
-    { .method     = "GET",
-      .path       = "/checks",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
-      .id         = "check_list",
-      .fn         = list,
-      .query      = &il__check_in_page,
-      .answer     = &il__check_out,
-      .flags      = HTTP_PAGE,
-      .summary    = "List the tenant's invariants, each with its last result" },
-    { .method     = "GET",
-      .path       = "/checks/{name}",
-      .permission = HTTP_ACCESS(read, JUDGED(il__check_may_see)),
-      .id         = "check_get",
-      .fn         = get,
-      .answer     = &il__check_full_out,
-      .summary    = "Show an invariant with its newest results" },
+    ROUTE("POST", "/run", operator, run, il__check_http_run, &il__check_started_out, HTTP_ACCEPTS,
+          .body = &il__check_in_run, .example = "{\"names\":[\"negative_balance\",\"stuck_jobs\"]}",
+          .summary = "Check invariants now, in the background; running ones are not started again"),
+    ROUTE("GET", "/results", read, results, results, &il__check_result_out, HTTP_PAGE,
+          .query = &il__check_in_results, .summary = "List results of invariants, newest first"),
+    ROUTE("GET", "/results/{id}", read, result, il__check_http_result, &il__check_result_out,
+          HTTP_WAITS, .query = &il__check_in_result,
+          .summary = "Show the result of a run; with ?wait, once the run changes"),
+    ROUTE("GET", "", read, list, list, &il__check_out, HTTP_PAGE, .query = &il__check_in_page,
+          .summary = "List the tenant's invariants, each with its last result"),
+    ROUTE("GET", "/{name}", read, get, get, &il__check_full_out, 0,
+          .summary = "Show an invariant with its newest results"),
 };

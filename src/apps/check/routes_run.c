@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "http/admin.h"
-#include "http/scope.h"
+#include "http/auth.h"
 #include "http/server.h"
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -62,8 +62,8 @@ add(struct http_request *r, struct starting *w, const struct check *c)
     struct check_started_one *item = &w->out.runs[w->out.n_runs++];
     il_error                  err  = { 0 };
 
-    if (!il__check_may_see(r, c->name)) {
-        http_scope_refuse(r, HTTP_SCOPE_FORBIDDEN);
+    if (!http_may_see(r, c->name)) {
+        http_refuse_op(r, HTTP_SCOPE_FORBIDDEN);
         return false;
     }
     *item = (struct check_started_one){ .name = c->name, .error = c->fault };
@@ -234,7 +234,7 @@ say_result(struct http_request *r)
         http_fail_data(r, &w->error);
     else if (w->no_memory)
         http_fail_nomem(r);
-    else if (w->found && il__check_may_see(r, w->out.name))
+    else if (w->found && http_may_see(r, w->out.name))
         http_say(r, 200, &il__check_result_out, &w->out);
     else if (!w->found && op->status == IL_OK)
         say_run(r, &op->out.runs[0]);

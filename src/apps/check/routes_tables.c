@@ -2,47 +2,23 @@
  * routes_tables.c: JSON tables of the routes of invariants, and the routes.
  */
 #include "apps/check/serve.h"
-
-#define F(text, member, kind_, flags_, help_)                                                    \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                            \
-    }
-#define BOUNDED(text, member, kind_, min_, max_, help_)                                      \
-    {                                                                                        \
-        .name = text, .kind = WIRE_##kind_, .offset = offsetof(STRUCT, member), .min = min_, \
-        .max = max_, .help = help_                                                           \
-    }
-#define MANY(text, member, number, object_, help_)                               \
-    {                                                                            \
-        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, member),  \
-        .offset2 = offsetof(STRUCT, number), .object = &(object_), .help = help_ \
-    }
-#define OBJECT(id, schema, fields_, flags_, help_)                  \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = flags_ }
+#include "wire/table.h"
 
 #define STRUCT struct check_page_in
-#define PAGE                                                                \
-    BOUNDED("cursor", cursor, TEXT, 0, 512, "`next` of the previous page"), \
-        BOUNDED("limit", limit, UINT32, 1, CHECK_PAGE_MAX, "maximum number of items")
+#define PAGE                                                                   \
+    BOUNDED("cursor", cursor, TEXT, 0, 0, 512, "`next` of the previous page"), \
+        BOUNDED("limit", limit, UINT32, 0, 1, CHECK_PAGE_MAX, "maximum number of items")
 static const struct wire_field page_in[] = { PAGE };
 OBJECT(il__check_in_page, "CheckPageQuery", page_in, 0, "Query of a page");
-#define STRICT                                                                                     \
-    {                                                                                              \
-        .name = "strict", .kind = WIRE_BOOL, .offset = offsetof(STRUCT, flags),                    \
-        .bit = CHECK_STRICT, .help = "set `failed` also for broken invariants of severity warning" \
-    }
+#define STRICT                             \
+    BOOL("strict", 0, flags, CHECK_STRICT, \
+         "set `failed` also for broken invariants of severity warning")
 static const struct wire_field result_in[] = { STRICT };
 OBJECT(il__check_in_result, "CheckResultQuery", result_in, 0, "Options of a result");
 static const struct wire_field results_in[] = {
     PAGE,
     STRICT,
-    BOUNDED("name", name, TEXT, 1, 2 * CHECK_NAME_BYTES_MAX, "only results of this invariant"),
+    BOUNDED("name", name, TEXT, 0, 1, 2 * CHECK_NAME_BYTES_MAX, "only results of this invariant"),
 };
 OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0,
        "Filter of the results; 20 by default");
@@ -52,8 +28,8 @@ OBJECT(il__check_in_results, "CheckResultsQuery", results_in, 0,
 static const struct wire_field run_in[] = {
     { .name    = "names",
       .kind    = WIRE_TEXTS,
-      .offset  = offsetof(STRUCT, names),
-      .offset2 = offsetof(STRUCT, n_names),
+      .offset  = AT(names),
+      .offset2 = AT(n_names),
       .max     = IL_BATCH_OPS_MAX,
       .help    = "names of invariants; default: all of the tenant" },
 };
@@ -75,11 +51,8 @@ static const struct wire_field result_out[] = {
       "baseline keys that no longer offend: their `count` and the first 20 `keys`"),
     F("runs", runs, META, WIRE_NOT_NULL,
       "if broken: ids of up to 20 runs of the tenant active at that time"),
-    { .name   = "failed",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(STRUCT, flags),
-      .bit    = CHECK_FAILED,
-      .help   = "broken, with severity error (with ?strict, also warning)" },
+    BOOL("failed", 0, flags, CHECK_FAILED,
+         "broken, with severity error (with ?strict, also warning)"),
     F("error", error, TEXT, 0, "why it could not run"),
     F("started_at", started_ms, TIME, 0, "when it started"),
     F("duration_ms", took_ms, INT64, WIRE_NOT_NULL, "how long it took"),
@@ -102,15 +75,16 @@ OBJECT(il__check_result_out, "CheckResult", result_out, WIRE_ANSWER, "The result
         F("path", path, TEXT, 0, "its file"),                                                      \
         F("error", error, TEXT, 0, "why its definition is invalid"),                               \
     {                                                                                              \
-        .name = "last", .kind = WIRE_OBJECT, .offset = offsetof(STRUCT, last),                     \
-        .offset2 = offsetof(STRUCT, has), .bit = CHECK_HAS_LAST, .object = &il__check_result_out,  \
+        .name = "last", .kind = WIRE_OBJECT, .offset = AT(last), .offset2 = AT(has),               \
+        .bit = CHECK_HAS_LAST, .object = &il__check_result_out,                                    \
         .help = "its last result; null if it has none"                                             \
     }
 static const struct wire_field check_out[] = { CHECK_FIELDS };
 OBJECT(il__check_out, "Check", check_out, WIRE_ANSWER, "An invariant");
 static const struct wire_field check_full_out[] = {
     CHECK_FIELDS,
-    MANY("results", results, n_results, il__check_result_out, "its newest results, at most 20"),
+    OBJECTS("results", 0, results, n_results, il__check_result_out,
+            "its newest results, at most 20"),
 };
 OBJECT(il__check_full_out, "CheckFull", check_full_out, WIRE_ANSWER,
        "An invariant with its newest results");
@@ -126,7 +100,7 @@ static OBJECT(started_object, "CheckStarted", started_one, WIRE_ANSWER, "An inva
 #undef STRUCT
 #define STRUCT struct check_started
 static const struct wire_field started_out[] = {
-    MANY("items", runs, n_runs, started_object, "the invariants, ordered by name"),
+    OBJECTS("items", 0, runs, n_runs, started_object, "the invariants, ordered by name"),
 };
 OBJECT(il__check_started_out, "ChecksStarted", started_out, WIRE_ANSWER, "Invariants that run");
 #undef STRUCT

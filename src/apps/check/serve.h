@@ -159,9 +159,6 @@ extern const struct wire_object il__check_out, il__check_full_out, il__check_res
 
 extern const struct http_route il__check_routes[5];
 http_fn                        il__check_http_run, il__check_http_result;
-
-/* Does the caller's key cover this invariant (a key may be limited to a prefix)? */
-bool il__check_may_see(const struct http_request *r, const char *name) MUST_USE;
 /* Copy a record of the history into r->mem. False: out of memory. */
 bool il__check_result_show(struct http_request *r, const struct check_record *from, bool strict,
                            struct check_result_out *ret) MUST_USE;

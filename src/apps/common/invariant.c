@@ -7,14 +7,14 @@
 
 #include "base/parse.h"
 
+const char *const il__invariant_severities[INVARIANT_SEVERITY_COUNT + 1] = { "info", "warning",
+                                                                             "error" };
+
 const char *
 il__invariant_severity_name(enum invariant_severity severity)
 {
-    static const char *const names[] = { "info", "warning", "error" };
-
-    _Static_assert(ARRAY_LEN(names) == INVARIANT_SEVERITY_COUNT, "a name for each severity");
     CHECK(severity < INVARIANT_SEVERITY_COUNT);
-    return names[severity];
+    return il__invariant_severities[severity];
 }
 
 /* ---- baseline -------------------------------------------------------------------------------- */

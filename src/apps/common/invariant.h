@@ -72,6 +72,9 @@ size_t il__invariant_not_needed(const struct invariant_found *f, const char **re
 /* Sort the keys of a baseline and drop duplicates; returns how many are left. */
 size_t il__invariant_baseline_sort(const char **keys, size_t n);
 
-const char *il__invariant_severity_name(enum invariant_severity severity); /* "warning" */
+/* "info", "warning", "error", and NULL */
+extern const char *const il__invariant_severities[INVARIANT_SEVERITY_COUNT + 1];
+
+const char *il__invariant_severity_name(enum invariant_severity severity);
 
 #endif

@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "http/auth.h"
 #include "http/handler.h"
 #include "http/server.h"
+#include "wire/table.h"
 
 #define LOOK_MS 100       /* how often to check whether something has happened */
 #define PATIENCE_MS 15000 /* for it to happen */
@@ -33,8 +35,8 @@ is_ours(struct http_request *r)
     bool ours = strcmp(r->caller->tenant, DEMO_TENANT) == 0;
 
     if (!ours)
-        http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
+        http_refuse(r, NULL,
+                    "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
     return ours;
 }
 
@@ -72,30 +74,15 @@ static const struct button buttons[] = {
 };
 
 #define STRUCT struct button
-#define TEXT(name_, member, help_)                                \
-    {                                                             \
-        .name = name_, .kind = WIRE_TEXT, .flags = WIRE_NOT_NULL, \
-        .offset = offsetof(STRUCT, member), .help = help_         \
-    }
-#define NUMBER(name_, member, kind_, help_)                                                       \
-    {                                                                                             \
-        .name = name_, .kind = kind_, .flags = WIRE_NOT_NULL, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                             \
-    }
-#define WATCH TEXT("watch", watch, "what to watch now")
-#define OBJECT(id, schema, fields_, help_)                                 \
-    static const struct wire_object id = { .name     = schema,             \
-                                           .fields   = fields_,            \
-                                           .n_fields = ARRAY_LEN(fields_), \
-                                           .help     = help_,              \
-                                           .bytes    = sizeof(STRUCT),     \
-                                           .flags    = WIRE_ANSWER }
+#define WATCH F("watch", watch, TEXT, WIRE_NOT_NULL, "what to watch now")
 static const struct wire_field button_fields[] = {
-    TEXT("name", name, "its name"),         TEXT("title", title, "label of the button"),
-    TEXT("what", what, "what it does"),     TEXT("watch", watch, "what to watch afterwards"),
-    TEXT("path", path, "route to POST to"),
+    F("name", name, TEXT, WIRE_NOT_NULL, "its name"),
+    F("title", title, TEXT, WIRE_NOT_NULL, "label of the button"),
+    F("what", what, TEXT, WIRE_NOT_NULL, "what it does"),
+    F("watch", watch, TEXT, WIRE_NOT_NULL, "what to watch afterwards"),
+    F("path", path, TEXT, WIRE_NOT_NULL, "route to POST to"),
 };
-OBJECT(out_button, "DemoButton", button_fields, "Something to try");
+static OBJECT(out_button, "DemoButton", button_fields, WIRE_ANSWER, "Something to try");
 #undef STRUCT
 
 static void
@@ -115,12 +102,12 @@ struct ten {
 
 #define STRUCT struct ten
 static const struct wire_field ten_fields[] = {
-    TEXT("run_id", run, "id of the run that was started or joined"),
-    NUMBER("started", sum.n_started, WIRE_UINT32, "triggers that started a run"),
-    NUMBER("joined", sum.n_joined, WIRE_UINT32, "triggers that got the id of a running one"),
+    F("run_id", run, TEXT, WIRE_NOT_NULL, "id of the run that was started or joined"),
+    F("started", sum.n_started, UINT32, WIRE_NOT_NULL, "triggers that started a run"),
+    F("joined", sum.n_joined, UINT32, WIRE_NOT_NULL, "triggers that got the id of a running one"),
     WATCH,
 };
-OBJECT(out_ten, "DemoTen", ten_fields, "Outcome of ten triggers");
+static OBJECT(out_ten, "DemoTen", ten_fields, WIRE_ANSWER, "Outcome of ten triggers");
 #undef STRUCT
 
 /* On a thread of the pool. */
@@ -151,11 +138,9 @@ trigger_ten(struct http_request *r)
 {
     if (!is_ours(r))
         return;
-    struct ten *w = http_alloc(r, sizeof *w);
-    if (w == NULL) {
-        http_fail_nomem(r);
+    struct ten *w = http_calloc(r, sizeof *w);
+    if (w == NULL)
         return;
-    }
     r->state = w;
     http_pool(r, do_trigger_ten, did_trigger_ten);
 }
@@ -236,17 +221,15 @@ struct done {
 
 #define STRUCT struct done
 static const struct wire_field killed_fields[] = {
-    TEXT("queue", name, "queue of the worker"),
-    TEXT("job_id", id, "id of the job that it was working on"),
-    NUMBER("attempt", fence, WIRE_UINT64, "number of the attempt that was killed"),
-    NUMBER("pid", pid, WIRE_INT64, "process id of the worker"),
-    { .name   = "expires_at",
-      .kind   = WIRE_TIME,
-      .offset = offsetof(STRUCT, expires_ms),
-      .help   = "when its lease expires, and another worker can claim the job" },
+    F("queue", name, TEXT, WIRE_NOT_NULL, "queue of the worker"),
+    F("job_id", id, TEXT, WIRE_NOT_NULL, "id of the job that it was working on"),
+    F("attempt", fence, UINT64, WIRE_NOT_NULL, "number of the attempt that was killed"),
+    F("pid", pid, INT64, WIRE_NOT_NULL, "process id of the worker"),
+    F("expires_at", expires_ms, TIME, 0,
+      "when its lease expires, and another worker can claim the job"),
     WATCH,
 };
-OBJECT(out_killed, "DemoKilled", killed_fields, "A worker that was killed");
+static OBJECT(out_killed, "DemoKilled", killed_fields, WIRE_ANSWER, "A worker that was killed");
 #undef STRUCT
 
 static void look_at_job(struct http_request *r);
@@ -315,17 +298,14 @@ kill_worker(struct http_request *r)
 
 #define STRUCT struct done
 static const struct wire_field paused_fields[] = {
-    TEXT("key", name, "key that it holds"),
-    TEXT("holder", id, "name of the holder"),
-    NUMBER("fence", fence, WIRE_UINT64, "its fence; that of the next holder is higher"),
-    NUMBER("pid", pid, WIRE_INT64, "process id of the holder"),
-    { .name   = "expires_at",
-      .kind   = WIRE_TIME,
-      .offset = offsetof(STRUCT, expires_ms),
-      .help   = "when its lease expires" },
+    F("key", name, TEXT, WIRE_NOT_NULL, "key that it holds"),
+    F("holder", id, TEXT, WIRE_NOT_NULL, "name of the holder"),
+    F("fence", fence, UINT64, WIRE_NOT_NULL, "its fence; that of the next holder is higher"),
+    F("pid", pid, INT64, WIRE_NOT_NULL, "process id of the holder"),
+    F("expires_at", expires_ms, TIME, 0, "when its lease expires"),
     WATCH,
 };
-OBJECT(out_paused, "DemoPaused", paused_fields, "A holder that was paused");
+static OBJECT(out_paused, "DemoPaused", paused_fields, WIRE_ANSWER, "A holder that was paused");
 #undef STRUCT
 
 /* The process that holds the key, if it is one of the demo's: anybody could write a process id into

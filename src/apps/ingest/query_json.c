@@ -3,40 +3,14 @@
  */
 #include "apps/ingest/query.h"
 #include "apps/ingest/verify.h"
+#include "wire/table.h"
 
-#define F(text, member, kind_, flags_, help_)                                                    \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                            \
-    }
-#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .min = min_, .max = max_, .help = help_                                                  \
-    }
-#define FLAG(text, member, help_)                                                      \
-    {                                                                                  \
-        .name = text, .kind = WIRE_BOOL, .offset = offsetof(STRUCT, member), .bit = 1, \
-        .help = help_                                                                  \
-    }
 /* Thousandths: a time in ms as seconds. */
-#define SECONDS(text, member, help_)                                   \
-    {                                                                  \
-        .name = text, .kind = WIRE_DECIMAL, .flags = WIRE_MINUS,       \
-        .offset = offsetof(STRUCT, member), .digits = 3, .help = help_ \
+#define SECONDS(field, member, text)                                                    \
+    {                                                                                   \
+        .name = field, .kind = WIRE_DECIMAL, .flags = WIRE_MINUS, .offset = AT(member), \
+        .digits = 3, .help = text                                                       \
     }
-#define MANY(text, member, number, object_, help_)                               \
-    {                                                                            \
-        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, member),  \
-        .offset2 = offsetof(STRUCT, number), .object = &(object_), .help = help_ \
-    }
-#define OBJECT(id, schema, fields_, flags_, help_)                  \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = flags_ }
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -71,11 +45,7 @@ static const struct wire_field result_out[] = {
     F("fastest_lap", fastest_lap, INT32, WIRE_MINUS, "its number"),
     SECONDS("average_seconds", average_ms, "average lap"),
     SECONDS("consistency", consistency_milli, "percent"),
-    { .name   = "extras",
-      .kind   = WIRE_OBJECT,
-      .offset = offsetof(STRUCT, extras),
-      .object = &extras_object,
-      .help   = "other figures of the page" },
+    ONE("extras", extras, extras_object, "other figures of the page"),
     F("laps", n_laps, INT64, WIRE_NOT_NULL, "number of laps that are stored"),
 };
 static OBJECT(result_object, "RaceResult", result_out, WIRE_ANSWER, "A driver's result of a race");
@@ -101,31 +71,31 @@ OBJECT(il__ingest_lap_out, "RaceLap", lap_out, WIRE_ANSWER, "A lap");
 /* ---- races ----------------------------------------------------------------------------------- */
 
 #define STRUCT struct ingest_race_out
-#define RACE_FIELDS                                                                            \
-    F("id", id, TEXT, WIRE_NOT_NULL, "id of the race"),                                        \
-        F("event_id", event_id, TEXT, WIRE_NOT_NULL, "id of its event"),                       \
-        F("event_ingest_depth", event_depth, TEXT, WIRE_NOT_NULL, "none or laps_full"),        \
-        FLAG("event_complete", is_complete, "all races of the event have been ingested"),      \
-        F("source_race_id", source_race_id, TEXT, WIRE_NOT_NULL, "the site's id of the race"), \
-        F("order", order, INT32, WIRE_MINUS, "number of the race in the event"),               \
-        F("class_name", class_name, TEXT, WIRE_NOT_NULL, "class of the cars"),                 \
-        F("label", label, TEXT, 0, "name of the race"),                                        \
-        F("section", section, TEXT, 0, "part of the event, such as Main Events"),              \
-        F("session_type", session, TEXT, WIRE_NOT_NULL,                                        \
-          "race, seeding, practice, qualifying, main or heat"),                                \
-        F("url", url, TEXT, 0, "its page, as the event page links it"),                        \
-        F("completed_at", completed_at, TEXT, 0, "local time of the track, without a zone"),   \
-        F("round", round, TEXT, 0, "round"),                                                   \
-        F("length", length, TEXT, 0, "length as on the page, such as 30:00 Timed"),            \
-        SECONDS("length_seconds", length_ms, "as a time"),                                     \
-        FLAG("has_laps", has_laps, "the race was run: its page has laps"),                     \
-        F("ingested_at", ingested_ms, TIME, 0, "when its page was last seen"),                 \
+#define RACE_FIELDS                                                                             \
+    F("id", id, TEXT, WIRE_NOT_NULL, "id of the race"),                                         \
+        F("event_id", event_id, TEXT, WIRE_NOT_NULL, "id of its event"),                        \
+        F("event_ingest_depth", event_depth, TEXT, WIRE_NOT_NULL, "none or laps_full"),         \
+        BOOL("event_complete", 0, is_complete, 1, "all races of the event have been ingested"), \
+        F("source_race_id", source_race_id, TEXT, WIRE_NOT_NULL, "the site's id of the race"),  \
+        F("order", order, INT32, WIRE_MINUS, "number of the race in the event"),                \
+        F("class_name", class_name, TEXT, WIRE_NOT_NULL, "class of the cars"),                  \
+        F("label", label, TEXT, 0, "name of the race"),                                         \
+        F("section", section, TEXT, 0, "part of the event, such as Main Events"),               \
+        F("session_type", session, TEXT, WIRE_NOT_NULL,                                         \
+          "race, seeding, practice, qualifying, main or heat"),                                 \
+        F("url", url, TEXT, 0, "its page, as the event page links it"),                         \
+        F("completed_at", completed_at, TEXT, 0, "local time of the track, without a zone"),    \
+        F("round", round, TEXT, 0, "round"),                                                    \
+        F("length", length, TEXT, 0, "length as on the page, such as 30:00 Timed"),             \
+        SECONDS("length_seconds", length_ms, "as a time"),                                      \
+        BOOL("has_laps", 0, has_laps, 1, "the race was run: its page has laps"),                \
+        F("ingested_at", ingested_ms, TIME, 0, "when its page was last seen"),                  \
         F("n_results", n_results, INT64, WIRE_NOT_NULL, "number of results")
 static const struct wire_field race_out[] = { RACE_FIELDS };
 static OBJECT(race_object, "Race", race_out, WIRE_ANSWER, "A race");
 static const struct wire_field race_full_out[] = {
     RACE_FIELDS,
-    MANY("results", results, n_shown, result_object, "its results, by position"),
+    OBJECTS("results", 0, results, n_shown, result_object, "its results, by position"),
 };
 OBJECT(il__ingest_race_full_out, "RaceFull", race_full_out, WIRE_ANSWER, "A race with its results");
 #undef STRUCT
@@ -148,14 +118,14 @@ OBJECT(il__ingest_race_full_out, "RaceFull", race_full_out, WIRE_ANSWER, "A race
         F("n_laps", n_laps, INT32, WIRE_MINUS, "laps, as the site says"),                         \
         F("n_races", n_races, INT64, WIRE_NOT_NULL, "races that have been ingested"),             \
         F("ingest_depth", depth, TEXT, WIRE_NOT_NULL, "none or laps_full"),                       \
-        FLAG("complete", is_complete, "whether it is fully ingested (laps_full)"),                \
+        BOOL("complete", 0, is_complete, 1, "whether it is fully ingested (laps_full)"),          \
         F("last_ingested_at", last_ingested_ms, TIME, 0, "when it last became complete"),         \
         F("updated_at", updated_ms, TIME, 0, "when its own data last changed")
 static const struct wire_field event_out[] = { EVENT_FIELDS };
 OBJECT(il__ingest_event_out, "RaceEvent", event_out, WIRE_ANSWER, "An event");
 static const struct wire_field event_full_out[] = {
     EVENT_FIELDS,
-    MANY("races", races, n_shown, race_object, "its races, in the order of completion"),
+    OBJECTS("races", 0, races, n_shown, race_object, "its races, in the order of completion"),
 };
 OBJECT(il__ingest_event_full_out, "RaceEventFull", event_full_out, WIRE_ANSWER,
        "An event with its races");
@@ -168,11 +138,8 @@ static const struct wire_field events_in[] = {
     BOUNDED("depth", depth, TEXT, 0, 0, 16, "only events with this ingest_depth: none, laps_full"),
     BOUNDED("track", track, TEXT, 0, 0, INGEST_SLUG_BYTES_MAX,
             "only events of the track with this slug"),
-    { .name    = "sort",
-      .kind    = WIRE_CHOICE,
-      .offset  = offsetof(STRUCT, sort),
-      .choices = il__ingest_sorts,
-      .help    = "date (newest first, the default), oldest, name, ingested (last ingested first)" },
+    CHOICE("sort", 0, sort, il__ingest_sorts, 0,
+           "date (newest first, the default), oldest, name, ingested (last ingested first)"),
     BOUNDED("cursor", cursor, TEXT, 0, 0, 512, "`next` of the previous page"),
     BOUNDED("limit", limit, UINT32, 0, 1, INGEST_PAGE_MAX, "maximum number of items; default 50"),
 };
@@ -228,7 +195,7 @@ static OBJECT(user_object, "RaceUser", user_in, 0, "A user");
 
 #define STRUCT struct ingest_users_in
 static const struct wire_field users_in[] = {
-    MANY("users", users, n, user_object, "users to add or change; others are not changed"),
+    OBJECTS("users", 0, users, n, user_object, "users to add or change; others are not changed"),
 };
 OBJECT(il__ingest_in_users, "RaceUsers", users_in, 0, "Users of the tenant");
 #undef STRUCT
@@ -260,7 +227,7 @@ static const struct wire_field verdict_out[] = {
     F("summary", summary, TEXT, WIRE_NOT_NULL, "what must hold"),
     F("severity", severity, TEXT, WIRE_NOT_NULL, "warning or error"),
     F("found", n, INT64, WIRE_NOT_NULL, "number of rows that break it"),
-    MANY("offenders", offenders, n_offenders, offender_object, "the first 20 of them"),
+    OBJECTS("offenders", 0, offenders, n_offenders, offender_object, "the first 20 of them"),
 };
 OBJECT(il__ingest_verdict_out, "RaceVerdict", verdict_out, WIRE_ANSWER, "An invariant");
 #undef STRUCT

@@ -30,14 +30,8 @@ struct linking {
 static struct linking *
 begin(struct http_request *r)
 {
-    struct linking *w = http_alloc(r, sizeof *w);
-
-    if (w == NULL)
-        http_fail_nomem(r);
-    else
-        *w = (struct linking){ .status = IL_OK };
-    r->state = w;
-    return w;
+    r->state = http_calloc(r, sizeof(struct linking));
+    return r->state;
 }
 
 static void

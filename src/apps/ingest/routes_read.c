@@ -48,14 +48,8 @@ il__ingest_fail(struct http_request *r, const il_error *err)
 static struct reading *
 begin(struct http_request *r)
 {
-    struct reading *w = http_alloc(r, sizeof *w);
-
-    if (w == NULL)
-        http_fail_nomem(r);
-    else
-        *w = (struct reading){ .status = IL_OK };
-    r->state = w;
-    return w;
+    r->state = http_calloc(r, sizeof(struct reading));
+    return r->state;
 }
 
 static void

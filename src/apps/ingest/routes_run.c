@@ -126,21 +126,18 @@ start(struct http_request *r)
 static struct trigger *
 begin(struct http_request *r, enum ingest_kind kind)
 {
-    struct trigger *t = http_alloc(r, sizeof *t);
+    struct trigger *t = http_calloc(r, sizeof *t);
 
-    if (t == NULL) {
-        http_fail_nomem(r);
-        return NULL;
-    }
-    if (!http_limits_storage(r))
+    if (t == NULL || !http_limits_storage(r))
         return NULL;
     if (r->server->stopping) {
         http_retry_after(r, 1000);
         http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
         return NULL;
     }
-    *t       = (struct trigger){ .in = { .days = DAYS_DEFAULT }, .start = { .kind = kind } };
-    r->state = t;
+    t->in.days    = DAYS_DEFAULT;
+    t->start.kind = kind;
+    r->state      = t;
     if (!http_take_body(r, &t->in))
         return NULL;
     t->start.source_event_id = t->in.source_event_id;

@@ -3,29 +3,7 @@
  * prints a run by the same table.
  */
 #include "apps/ingest/routes_run.h"
-
-#define F(text, member, kind_, flags_, help_)                                                    \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                            \
-    }
-#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .min = min_, .max = max_, .help = help_                                                  \
-    }
-#define FLAG(text, member, help_)                                                      \
-    {                                                                                  \
-        .name = text, .kind = WIRE_BOOL, .offset = offsetof(STRUCT, member), .bit = 1, \
-        .help = help_                                                                  \
-    }
-#define OBJECT(id, schema, fields_, flags_, help_)                  \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = flags_ }
+#include "wire/table.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -35,17 +13,15 @@ static const char *const on_conflicts[] = { [INGEST_ON_REJECT] = "reject",
                                             NULL };
 
 #define STRUCT struct ingest_trigger_in
-#define HOW                                                                                        \
-    BOUNDED("depth", depth, TEXT, 0, 1, 32, "laps_full (default)"),                                \
-        FLAG("force", force, "fetch and store everything, even if nothing seems to have changed"), \
-    {                                                                                              \
-        .name = "on_conflict", .kind = WIRE_CHOICE, .offset = offsetof(STRUCT, on_conflict),       \
-        .choices = on_conflicts,                                                                   \
-        .help    = "what to do if the event is being ingested: reject (default) returns 409, "     \
-                   "join returns that run, queue waits"                                            \
-    }
-#define SLUG(flags_) \
-    BOUNDED("track_slug", track_slug, TEXT, flags_, 1, ADDRESS_SLUG_BYTES_MAX, "slug of the track")
+#define HOW                                                                                \
+    BOUNDED("depth", depth, TEXT, 0, 1, 32, "laps_full (default)"),                        \
+        BOOL("force", 0, force, 1,                                                         \
+             "fetch and store everything, even if nothing seems to have changed"),         \
+        CHOICE("on_conflict", 0, on_conflict, on_conflicts, 0,                             \
+               "what to do if the event is being ingested: reject (default) returns 409, " \
+               "join returns that run, queue waits")
+#define SLUG(flag) \
+    BOUNDED("track_slug", track_slug, TEXT, flag, 1, ADDRESS_SLUG_BYTES_MAX, "slug of the track")
 static const struct wire_field event_in[] = { HOW };
 OBJECT(il__ingest_in_event, "IngestEvent", event_in, 0, "Options of the ingestion");
 static const struct wire_field source_in[] = {
@@ -86,7 +62,7 @@ OBJECT(il__ingest_in_cancel, "IngestCancel", cancel_in, 0, "Reason of a cancella
 static const struct wire_field triggered[] = {
     F("job_id", id, TEXT, WIRE_NOT_NULL, "id of the run: see /ingestion/status/{job}"),
     F("status", status, TEXT, WIRE_NOT_NULL, "PENDING, or RUNNING if it joined a run"),
-    FLAG("joined", joined, "whether it was already running (on_conflict: join)"),
+    BOOL("joined", 0, joined, 1, "whether it was already running (on_conflict: join)"),
     F("queue_position", position, UINT32, WIRE_NOT_NULL,
       "position in the queue; 1 is next, 0: not queued"),
     F("source_event_id", source_event_id, TEXT, 0, "id of the event at the site"),
@@ -126,14 +102,10 @@ static const struct wire_field run_out[] = {
     F("tenant_id", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),
     F("status", status, TEXT, WIRE_NOT_NULL,
       "PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT or INTERRUPTED"),
-    FLAG("cancelling", cancelling, "whether it was asked to stop"),
+    BOOL("cancelling", 0, cancelling, 1, "whether it was asked to stop"),
     F("stage", stage, TEXT, 0, "current stage, or the last one"),
     F("stage_label", stage_label, TEXT, 0, "display name of the stage"),
-    { .name   = "progress",
-      .kind   = WIRE_OBJECT,
-      .offset = offsetof(STRUCT, progress),
-      .object = &progress_object,
-      .help   = "progress" },
+    ONE("progress", progress, progress_object, "progress"),
     F("queue_position", position, UINT32, WIRE_NOT_NULL,
       "position in the queue; 1 is next, 0: not queued"),
     F("source_event_id", source_event_id, TEXT, 0, "id of the event at the site"),
@@ -146,12 +118,7 @@ static const struct wire_field run_out[] = {
     F("ended_at", ended_at_ms, TIME, 0, "when it ended"),
     F("duration_ms", duration_ms, INT64, WIRE_NOT_NULL | WIRE_MINUS,
       "duration, so far if it is running"),
-    { .name    = "timeline",
-      .kind    = WIRE_OBJECTS,
-      .offset  = offsetof(STRUCT, stages),
-      .offset2 = offsetof(STRUCT, n_stages),
-      .object  = &stage_object,
-      .help    = "its stages so far" },
+    OBJECTS("timeline", 0, stages, n_stages, stage_object, "its stages so far"),
     F("result", result, META, 0,
       "event_id, ingest_depth, last_ingested_at, races_ingested, results_ingested, laps_ingested, "
       "status (updated or already_complete), rows"),

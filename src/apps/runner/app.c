@@ -2,6 +2,7 @@
 #include "apps/runner/serve.h"
 
 #include "base/error.h"
+#include "http/auth.h"
 #include "http/metrics.h"
 #include "http/scope.h"
 #include "http/server.h"
@@ -12,11 +13,12 @@ static const struct http_route routes[] = {
 /* clang-format off */
 #define R(method, path, permission, names, id, fn, query, body, answer, flags, summary, example) \
     { method,  path, { HTTP_MAY_##permission, HTTP_NAMES_##names }, runner_http_##fn, query, body, \
-      answer, flags, summary, #id,  IL_OP_NONE,            example,          down, NULL, NULL },
+      answer, flags, summary, #id,  IL_OP_NONE,     example,   down, NULL, NULL, NULL },
 /* The log of a run is that of the run in the store: the server's own handler. */
 #define LOG(method, path, permission, id, summary) \
-    { method, path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_run_log, NULL, NULL, \
-      &http_out_log, HTTP_BARE | HTTP_WAITS, summary, #id, IL_OP_RUN_LOG, NULL, down, NULL, NULL },
+    { method, path, { HTTP_MAY_##permission, HTTP_NAMES_OPS }, http_do_route, NULL, NULL, \
+      &http_out_log, HTTP_BARE | HTTP_WAITS, summary, #id, IL_OP_RUN_LOG, NULL, down, NULL, NULL, \
+      http_run_log_read },
 #include "apps/runner/routes.def"
 #undef R
 #undef LOG
@@ -40,7 +42,7 @@ runner_app_pipeline(struct http_request *r, const char *id)
 {
     struct pipeline *p = il__catalogue_get(runner_app_of(r)->catalogue, r->caller->tenant, id);
 
-    if (p != NULL && http_scope_sees(r, p->key))
+    if (p != NULL && http_may_see(r, p->key))
         return p;
     il__pipeline_unref(p);
     http_fail(r, 404, "PIPELINE_NOT_FOUND", runner_http_app.name, NULL, "Pipeline %.128s not found",

@@ -119,20 +119,16 @@ listed(struct http_request *r)
     }
     w->leases = w->list.out.items;
     w->n      = w->list.out.n_items;
-    w->out    = http_alloc(r, (w->n + 1) * sizeof *w->out);
-    if (w->out == NULL) {
-        http_fail_nomem(r);
+    w->out    = http_calloc(r, (w->n + 1) * sizeof *w->out);
+    if (w->out == NULL)
         return;
-    }
     if (w->n == 0) {
         answer(r);
         return;
     }
-    w->ops = http_alloc(r, w->n * sizeof *w->ops);
-    if (w->ops == NULL) {
-        http_fail_nomem(r);
+    w->ops = http_calloc(r, w->n * sizeof *w->ops);
+    if (w->ops == NULL)
         return;
-    }
     for (size_t i = 0; i < w->n; i++)
         w->ops[i] = (il_op){ .type    = IL_OP_RUN_LIST,
                              .key     = w->leases[i].key,

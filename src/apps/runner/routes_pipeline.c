@@ -4,7 +4,7 @@
 #include "apps/runner/serve.h"
 #include "base/clock.h"
 #include "core/limits.h"
-#include "http/scope.h"
+#include "http/auth.h"
 #include "http/server.h"
 
 #define PIPELINES_DEFAULT 100
@@ -70,11 +70,9 @@ ask_runs(struct http_request *r, size_t n, http_fn *then)
 {
     struct list_work *w = r->ended_cookie;
 
-    w->ops = http_alloc(r, n * sizeof *w->ops);
-    if (w->ops == NULL) {
-        http_fail_nomem(r);
+    w->ops = http_calloc(r, n * sizeof *w->ops);
+    if (w->ops == NULL)
         return;
-    }
     for (size_t i = 0; i < n; i++)
         w->ops[i] =
             (il_op){ .type = IL_OP_RUN_LIST, .key = w->items[i]->key, .in.list = { .limit = 1 } };
@@ -134,7 +132,7 @@ gather(struct http_request *r, struct list_work *w)
             return;
         after = il__arena_strdup(&r->mem, w->items[end - 1]->id);
         for (size_t i = w->n; i < end; i++) {
-            if (http_scope_sees(r, w->items[i]->key))
+            if (http_may_see(r, w->items[i]->key))
                 w->items[w->n++] = w->items[i];
             else
                 il__pipeline_unref(w->items[i]);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "http/admin.h"
 #include "http/audit.h"
+#include "http/auth.h"
 #include "http/log.h"
 #include "http/pool.h"
 #include "http/server.h"
@@ -23,8 +24,7 @@ runner_app_refused(struct runner_app *app, const char *tenant, const char *text)
 
     if (c == NULL || c->out.n_problems == RUNNER_PROBLEMS_MAX || text == NULL)
         return;
-    bool mine = tenant != NULL && strcmp(tenant, c->r->caller->tenant) == 0;
-    if (!mine && c->r->caller->role < DATA_ROLE_ADMIN)
+    if (!http_may_reach(c->r->caller, tenant))
         return; /* file names of other tenants are not shown */
     struct runner_problem *p = &c->out.problems[c->out.n_problems];
     p->text                  = il__arena_strdup(&c->r->mem, text);
@@ -106,8 +106,8 @@ recorded(struct http_request *r)
     else
         http_fail(r, il_status_http(w->status), il_status_name(w->status), runner_http_app.name,
                   NULL, "%s",
-                  r->caller->role >= DATA_ROLE_ADMIN ? w->error.message
-                                                     : "cannot read the pipelines folder");
+                  http_may_reach(r->caller, NULL) ? w->error.message
+                                                  : "cannot read the pipelines folder");
 }
 
 static void
@@ -125,14 +125,14 @@ did_reload(struct http_request *r)
 void
 runner_http_pipeline_reload(struct http_request *r)
 {
-    struct reload_work *w = http_alloc(r, sizeof *w);
+    struct reload_work *w = http_calloc(r, sizeof *w);
 
-    if (w != NULL) {
-        *w = (struct reload_work){ .collecting = { .r = r } };
-        w->collecting.out.problems =
-            http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
-    }
-    if (w == NULL || w->collecting.out.problems == NULL) {
+    if (w == NULL)
+        return;
+    w->collecting.r = r;
+    w->collecting.out.problems =
+        http_alloc(r, RUNNER_PROBLEMS_MAX * sizeof *w->collecting.out.problems);
+    if (w->collecting.out.problems == NULL) {
         http_fail_nomem(r);
         return;
     }

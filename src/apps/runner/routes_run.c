@@ -140,11 +140,9 @@ runner_http_pipeline_runs(struct http_request *r)
                                   .states = in.states } };
     if (in.pipeline != NULL) {
         size_t n   = sizeof PIPELINE_KEY_PREFIX + strlen(in.pipeline);
-        char  *key = http_alloc(r, n);
-        if (key == NULL) {
-            http_fail_nomem(r);
+        char  *key = http_calloc(r, n);
+        if (key == NULL)
             return;
-        }
         memcpy(key, PIPELINE_KEY_PREFIX, sizeof PIPELINE_KEY_PREFIX - 1);
         memcpy(key + sizeof PIPELINE_KEY_PREFIX - 1, in.pipeline, strlen(in.pipeline) + 1);
         r->op.key            = key;

@@ -3,39 +3,8 @@
  * printing and /openapi.json.
  */
 #include "apps/runner/serve.h"
-
-#define F(text, member, kind_, flags_, help_)                                                    \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                            \
-    }
-#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .min = min_, .max = max_, .help = help_                                                  \
-    }
-#define FLAG(text, member, bit_, help_)                                                     \
-    {                                                                                       \
-        .name = text, .kind = WIRE_BOOL, .offset = offsetof(STRUCT, member), .bit = (bit_), \
-        .help = help_                                                                       \
-    }
-#define MANY(text, member, number, object_, help_)                               \
-    {                                                                            \
-        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, member),  \
-        .offset2 = offsetof(STRUCT, number), .object = &(object_), .help = help_ \
-    }
-#define OBJECT(id, schema, fields_, flags_, help_)                  \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = flags_ }
-
-static const char *const states[] = { "PENDING",   "RUNNING", "COMPLETED",   "FAILED",
-                                      "CANCELLED", "TIMEOUT", "INTERRUPTED", NULL };
-_Static_assert(ARRAY_LEN(states) == IL_RUN_STATE_COUNT,
-               "one name for each state but NONE, and NULL");
+#include "core/names.h"
+#include "wire/table.h"
 
 /* COMPLETE is an alias of COMPLETED. */
 static int
@@ -66,9 +35,9 @@ static const struct wire_field runs_in[] = {
             "only runs of this pipeline"),
     { .name    = "status",
       .kind    = WIRE_SET,
-      .offset  = offsetof(STRUCT, states),
+      .offset  = AT(states),
       .min     = 1,
-      .choices = states,
+      .choices = il__run_state_names + 1,
       .choose  = choose_state,
       .help    = "only these states; COMPLETE is accepted for COMPLETED" },
 };
@@ -76,7 +45,7 @@ OBJECT(runner_in_runs, "PipelineRunsQuery", runs_in, 0, "Filter of the runs; 20 
 #undef STRUCT
 
 #define STRUCT struct runner_run_in
-static const struct wire_field run_in[] = { FLAG("output", output, 1,
+static const struct wire_field run_in[] = { BOOL("output", 0, output, 1,
                                                  "include the end of each step's output") };
 OBJECT(runner_in_run, "PipelineRunQuery", run_in, 0, "Options of a run");
 #undef STRUCT
@@ -151,7 +120,7 @@ static OBJECT(attempt_object, "PipelineAttempt", attempt_out, WIRE_ANSWER, "One 
         F("stderr_bytes", err_bytes, INT64, WIRE_NOT_NULL, "total number of bytes written")
 static const struct wire_field step_out[] = {
     STEP_FIELDS,
-    MANY("attempts", attempts, n_attempts, attempt_object, "the attempts"),
+    OBJECTS("attempts", 0, attempts, n_attempts, attempt_object, "the attempts"),
     OUTPUT_FIELDS,
 };
 static OBJECT(step_object, "PipelineRunStep", step_out, WIRE_ANSWER, "A step of a run");
@@ -174,12 +143,7 @@ static OBJECT(join_object, "PipelineJoin", join_out, WIRE_ANSWER, "A trigger tha
     F("pipeline_logging_id", id, TEXT, WIRE_NOT_NULL, "id of the run"),                            \
         F("pipeline_id", pipeline, TEXT, WIRE_NOT_NULL, "id of the pipeline"),                     \
         F("tenant_id", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),                        \
-        { .name    = "status",                                                                     \
-          .kind    = WIRE_CHOICE,                                                                  \
-          .offset  = offsetof(STRUCT, status),                                                     \
-          .min     = 1,                                                                            \
-          .choices = states,                                                                       \
-          .help    = "PENDING and RUNNING are live" },                                                \
+        CHOICE("status", 0, status, il__run_state_names + 1, 1, "PENDING and RUNNING are live"),   \
         F("trigger_type", trigger, TEXT, 0, "api, cli or schedule"),                               \
         F("trigger_by", by, TEXT, 0, "who triggered it"),                                          \
         F("created_at", created_at_ms, TIME, 0, "when it was triggered"),                          \
@@ -193,7 +157,7 @@ static OBJECT(join_object, "PipelineJoin", join_out, WIRE_ANSWER, "A trigger tha
         F("parameters", parameters, META, 0, "parameters of the trigger"),                         \
         F("version", version, TEXT, 0, "version of the pipeline when it was triggered"),           \
         F("position", position, UINT32, 0, "PENDING: position in the pipeline's queue, 1 = next"), \
-        FLAG("cancelling", cancelling, 1, "it was asked to stop but has not stopped yet"),         \
+        BOOL("cancelling", 0, cancelling, 1, "it was asked to stop but has not stopped yet"),      \
         F("joins", joins, UINT32, WIRE_NOT_NULL, "number of triggers that joined this run"),       \
         F("log_bytes", log_bytes, UINT64, WIRE_NOT_NULL, "bytes of output so far")
 static const struct wire_field run_out[] = { RUN_FIELDS };
@@ -203,8 +167,8 @@ static const struct wire_field run_full_out[] = {
     F("node", node, TEXT, 0, "server that executes it, as host:pid"),
     F("renewals", renewals, INT64, WIRE_NOT_NULL, "number of renewals of its lease"),
     F("renewed_at", renewed_at_ms, TIME, 0, "time of the last renewal"),
-    MANY("joined", joined, n_joined, join_object, "the latest triggers that joined it"),
-    MANY("steps", steps, n_steps, step_object, "steps in file order"),
+    OBJECTS("joined", 0, joined, n_joined, join_object, "the latest triggers that joined it"),
+    OBJECTS("steps", 0, steps, n_steps, step_object, "steps in file order"),
 };
 OBJECT(runner_out_run_full, "PipelineRunFull", run_full_out, WIRE_ANSWER,
        "A run of a pipeline with its steps");
@@ -232,8 +196,8 @@ static const struct wire_field lock_out[] = {
     F("lock_timeout_ms", timeout_ms, INT64, WIRE_NOT_NULL, "how long a run is expected to hold it"),
     F("ttl_used", timeout_used, META, WIRE_NOT_NULL,
       "share of lock_timeout_ms used so far, such as 0.33"),
-    FLAG("expiring", expiring, 1, "ttl_used is above lock_expiration_alert_threshold"),
-    FLAG("not_renewed", unrenewed, 1, "not renewed for 0.8 of its TTL"),
+    BOOL("expiring", 0, expiring, 1, "ttl_used is above lock_expiration_alert_threshold"),
+    BOOL("not_renewed", 0, unrenewed, 1, "not renewed for 0.8 of its TTL"),
 };
 OBJECT(runner_out_lock, "PipelineLock", lock_out, WIRE_ANSWER, "The lock of a running pipeline");
 #undef STRUCT
@@ -244,7 +208,7 @@ OBJECT(runner_out_lock, "PipelineLock", lock_out, WIRE_ANSWER, "The lock of a ru
 static const struct wire_field parameter_out[] = {
     F("name", name, TEXT, WIRE_NOT_NULL, "name of the field in a trigger"),
     F("default", fallback, TEXT, 0, "default value"),
-    FLAG("required", required, 1, "whether it must be given"),
+    BOOL("required", 0, required, 1, "whether it must be given"),
 };
 static OBJECT(parameter_object, "PipelineParameter", parameter_out, WIRE_ANSWER, "A parameter");
 #undef STRUCT
@@ -264,32 +228,32 @@ static OBJECT(about_object, "PipelineStep", step_about, WIRE_ANSWER, "A step as 
 #undef STRUCT
 
 #define STRUCT struct runner_pipeline_out
-#define PIPELINE_FIELDS                                                                      \
-    F("pipeline_id", id, TEXT, WIRE_NOT_NULL, "id of the pipeline"),                         \
-        F("tenant_id", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),                  \
-        F("description", description, TEXT, 0, "description"),                               \
-        F("version", version, TEXT, 0, "version given in the file"),                         \
-        F("schedule", schedule, TEXT, 0, "cron expression; null: not scheduled"),            \
-        F("timezone", zone, TEXT, 0, "time zone of the schedule"),                           \
-        F("next_run_at", next_at_ms, TIME, 0, "next scheduled run"),                         \
-        F("on_conflict", on_conflict, TEXT, WIRE_NOT_NULL,                                   \
-          "what a trigger does while it is running"),                                        \
-        F("timeout_ms", timeout_ms, INT64, WIRE_NOT_NULL, "timeout of a run"),               \
-        F("lock_timeout_ms", lock_timeout_ms, INT64, 0,                                      \
-          "lock timeout of the pipeline, if it sets one"),                                   \
-        FLAG("preflight", has, RUNNER_HAS_PREFLIGHT,                                         \
-             "whether a preflight probe runs before it starts"),                             \
-    {                                                                                        \
-        .name = "last_run", .kind = WIRE_OBJECT, .offset = offsetof(STRUCT, last),           \
-        .offset2 = offsetof(STRUCT, has), .bit = RUNNER_HAS_LAST, .object = &runner_out_run, \
-        .help = "the latest run; null: none"                                                 \
+#define PIPELINE_FIELDS                                                                         \
+    F("pipeline_id", id, TEXT, WIRE_NOT_NULL, "id of the pipeline"),                            \
+        F("tenant_id", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns it"),                     \
+        F("description", description, TEXT, 0, "description"),                                  \
+        F("version", version, TEXT, 0, "version given in the file"),                            \
+        F("schedule", schedule, TEXT, 0, "cron expression; null: not scheduled"),               \
+        F("timezone", zone, TEXT, 0, "time zone of the schedule"),                              \
+        F("next_run_at", next_at_ms, TIME, 0, "next scheduled run"),                            \
+        F("on_conflict", on_conflict, TEXT, WIRE_NOT_NULL,                                      \
+          "what a trigger does while it is running"),                                           \
+        F("timeout_ms", timeout_ms, INT64, WIRE_NOT_NULL, "timeout of a run"),                  \
+        F("lock_timeout_ms", lock_timeout_ms, INT64, 0,                                         \
+          "lock timeout of the pipeline, if it sets one"),                                      \
+        BOOL("preflight", 0, has, RUNNER_HAS_PREFLIGHT,                                         \
+             "whether a preflight probe runs before it starts"),                                \
+    {                                                                                           \
+        .name = "last_run", .kind = WIRE_OBJECT, .offset = AT(last), .offset2 = AT(has),        \
+        .bit = RUNNER_HAS_LAST, .object = &runner_out_run, .help = "the latest run; null: none" \
     }
 static const struct wire_field pipeline_out[] = { PIPELINE_FIELDS };
 OBJECT(runner_out_pipeline, "Pipeline", pipeline_out, WIRE_ANSWER, "A pipeline");
 static const struct wire_field pipeline_full_out[] = {
     PIPELINE_FIELDS,
-    MANY("parameters", parameters, n_parameters, parameter_object, "parameters a trigger may set"),
-    MANY("steps", steps, n_steps, about_object, "steps in file order"),
+    OBJECTS("parameters", 0, parameters, n_parameters, parameter_object,
+            "parameters a trigger may set"),
+    OBJECTS("steps", 0, steps, n_steps, about_object, "steps in file order"),
 };
 OBJECT(runner_out_pipeline_full, "PipelineFull", pipeline_full_out, WIRE_ANSWER,
        "A pipeline with its parameters and steps");
@@ -310,8 +274,8 @@ static const struct wire_field loaded_out[] = {
     F("bad_files", bad, UINT64, WIRE_NOT_NULL, "number of invalid files"),
     F("kept", kept, UINT64, WIRE_NOT_NULL,
       "number of invalid files whose last valid version stays in use"),
-    MANY("problems", problems, n_problems, problem_object,
-         "invalid files of the caller's tenant; admins see all"),
+    OBJECTS("problems", 0, problems, n_problems, problem_object,
+            "invalid files of the caller's tenant; admins see all"),
 };
 OBJECT(runner_out_loaded, "PipelinesLoaded", loaded_out, WIRE_ANSWER,
        "Result of loading the pipeline files");

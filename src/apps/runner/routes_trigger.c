@@ -374,20 +374,17 @@ make_op(struct http_request *r, struct trigger_work *w)
 void
 runner_http_pipeline_run(struct http_request *r)
 {
-    struct trigger_work *w = http_alloc(r, sizeof *w);
+    struct trigger_work *w = http_calloc(r, sizeof *w);
 
-    if (w == NULL) {
-        http_fail_nomem(r);
-        return;
-    }
-    if (!http_limits_storage(r))
+    if (w == NULL || !http_limits_storage(r))
         return;
     if (r->server->stopping) {
         http_retry_after(r, 1000);
         http_fail(r, 503, "SHUTTING_DOWN", "request", NULL, "the server is shutting down");
         return;
     }
-    *w              = (struct trigger_work){ .app = runner_app_of(r), .r = r };
+    w->app          = runner_app_of(r);
+    w->r            = r;
     r->ended        = end_work;
     r->ended_cookie = w;
     if (!take_fields(r, w) || (w->pipeline = runner_app_pipeline(r, r->args[0])) == NULL ||

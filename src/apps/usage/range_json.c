@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/parse.h"
+#include "wire/table.h"
 
 #define LIST_BYTES_MAX ((size_t)4096) /* of a list of days */
 #define SUGGESTED_MAX 12              /* ranges */
@@ -66,65 +67,39 @@ struct full_day_out {
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-#define F(text, member, kind_, flags_, help_)                                                    \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .help = help_                                                                            \
-    }
-#define FLAG(text, member, help_)                                                      \
-    {                                                                                  \
-        .name = text, .kind = WIRE_BOOL, .offset = offsetof(STRUCT, member), .bit = 1, \
-        .help = help_                                                                  \
-    }
-#define MANY(text, member, number, object_, help_)                               \
-    {                                                                            \
-        .name = text, .kind = WIRE_OBJECTS, .offset = offsetof(STRUCT, member),  \
-        .offset2 = offsetof(STRUCT, number), .object = &(object_), .help = help_ \
-    }
-#define ONE(text, member, object_, help_)                                      \
-    {                                                                          \
-        .name = text, .kind = WIRE_OBJECT, .offset = offsetof(STRUCT, member), \
-        .object = &(object_), .help = help_                                    \
-    }
 #define LISTS                                                                            \
     F("stale", stale, META, WIRE_NOT_NULL, "days with old figures, which are included"), \
         F("missing", missing, META, WIRE_NOT_NULL, "days without figures"),              \
         F("pending", pending, META, WIRE_NOT_NULL, "days without figures that are being built")
-#define OBJECT(id, schema, fields_, help_)                          \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = WIRE_ANSWER }
 
 #define STRUCT struct day_out
 static const struct wire_field day_fields[] = {
     F("date", date, TEXT, WIRE_NOT_NULL, "date (UTC)"),
     F("state", state, TEXT, WIRE_NOT_NULL, "fresh, stale, pending or missing"),
-    FLAG("is_complete", complete, "whether the day is complete and its figures are final"),
+    BOOL("is_complete", 0, complete, 1, "whether the day is complete and its figures are final"),
     F("updated_at", updated_ms, TIME, 0, "when the build of the figures started"),
     { .name    = "metrics",
       .kind    = WIRE_OBJECT,
-      .offset  = offsetof(STRUCT, metrics),
-      .offset2 = offsetof(STRUCT, has),
+      .offset  = AT(metrics),
+      .offset2 = AT(has),
       .bit     = 1,
       .object  = &usage_wire_metrics,
       .help    = "figures of the day; null if pending or missing" },
 };
-static OBJECT(day_object, "UsageRangeDay", day_fields, "A day of a range");
+static OBJECT(day_object, "UsageRangeDay", day_fields, WIRE_ANSWER, "A day of a range");
 #undef STRUCT
 
 #define STRUCT struct change_out
-#define PERCENT(member, text)             \
-    { .name   = text,                     \
-      .kind   = WIRE_DECIMAL,             \
-      .digits = PERCENT_DIGITS,           \
-      .flags  = WIRE_MINUS,               \
-      .offset = offsetof(STRUCT, member), \
+#define PERCENT(member, text)   \
+    { .name   = text,           \
+      .kind   = WIRE_DECIMAL,   \
+      .digits = PERCENT_DIGITS, \
+      .flags  = WIRE_MINUS,     \
+      .offset = AT(member),     \
       .help   = "change in percent; null if the earlier value was 0 or missing" },
 static const struct wire_field change_fields[] = { USAGE_METRICS(PERCENT) };
-static OBJECT(change_object, "UsageChange", change_fields, "Change from the previous period");
+static OBJECT(change_object, "UsageChange", change_fields, WIRE_ANSWER,
+              "Change from the previous period");
 #undef STRUCT
 
 #define STRUCT struct comparison_out
@@ -135,7 +110,7 @@ static const struct wire_field comparison_fields[] = {
     ONE("change_percent", change, change_object, "change from this period to the requested range"),
     F("missing", missing, META, WIRE_NOT_NULL, "days that are not stored; they are not built"),
 };
-static OBJECT(comparison_object, "UsageComparison", comparison_fields,
+static OBJECT(comparison_object, "UsageComparison", comparison_fields, WIRE_ANSWER,
               "The preceding period of the same length");
 #undef STRUCT
 
@@ -144,22 +119,23 @@ static const struct wire_field analytics_fields[] = {
     F("startDate", start, TEXT, WIRE_NOT_NULL, "first day"),
     F("endDate", end, TEXT, WIRE_NOT_NULL, "last day"),
     ONE("metrics", metrics, usage_wire_metrics, "sums of the range"),
-    MANY("days", days, n_days, day_object, "every day of the range"),
+    OBJECTS("days", 0, days, n_days, day_object, "every day of the range"),
     LISTS,
     F("error", error, TEXT, 0, "why a day is stale or missing"),
     ONE("comparison", comparison, comparison_object, "the preceding period of the same length"),
 };
-OBJECT(usage_out_analytics, "UsageAnalytics", analytics_fields, "Usage of a range");
+OBJECT(usage_out_analytics, "UsageAnalytics", analytics_fields, WIRE_ANSWER, "Usage of a range");
 #undef STRUCT
 
 #define STRUCT struct parts_out
 static const struct wire_field parts_fields[] = {
-    MANY("items", items, n_items, usage_wire_part, "largest spend first, then by name"),
+    OBJECTS("items", 0, items, n_items, usage_wire_part, "largest spend first, then by name"),
     F("next", next, TEXT, 0, "cursor of the next page"),
     LISTS,
     F("error", error, TEXT, 0, "why a day is stale or missing"),
 };
-OBJECT(usage_out_parts, "UsageParts", parts_fields, "A page of users, models or providers");
+OBJECT(usage_out_parts, "UsageParts", parts_fields, WIRE_ANSWER,
+       "A page of users, models or providers");
 #undef STRUCT
 
 #define STRUCT struct export_out
@@ -167,29 +143,30 @@ static const struct wire_field export_fields[] = {
     F("startDate", start, TEXT, WIRE_NOT_NULL, "first day"),
     F("endDate", end, TEXT, WIRE_NOT_NULL, "last day"),
     ONE("metrics", metrics, usage_wire_metrics, "sums of the range"),
-    MANY("days", days, n_days, day_object, "every day, unless another breakdown was requested"),
-    MANY("items", parts, n_parts, usage_wire_part, "users, models or providers"),
+    OBJECTS("days", 0, days, n_days, day_object,
+            "every day, unless another breakdown was requested"),
+    OBJECTS("items", 0, parts, n_parts, usage_wire_part, "users, models or providers"),
     LISTS,
     F("error", error, TEXT, 0, "why a day is stale or missing"),
 };
-OBJECT(usage_out_export, "UsageExport", export_fields, "All figures of a range");
+OBJECT(usage_out_export, "UsageExport", export_fields, WIRE_ANSWER, "All figures of a range");
 #undef STRUCT
 
 #define STRUCT struct full_day_out
 static const struct wire_field full_day_fields[] = {
     F("date", date, TEXT, WIRE_NOT_NULL, "date (UTC)"),
-    FLAG("is_complete", complete, "whether the day is complete and its figures are final"),
+    BOOL("is_complete", 0, complete, 1, "whether the day is complete and its figures are final"),
     F("updated_at", updated_ms, TIME, 0, "when the build of the figures started"),
     ONE("metrics", metrics, usage_wire_metrics, "figures of the day"),
-    MANY("by_user", by[USAGE_BY_USER], n_by[USAGE_BY_USER], usage_wire_part, "by user"),
-    MANY("by_model", by[USAGE_BY_MODEL], n_by[USAGE_BY_MODEL], usage_wire_part, "by model"),
-    MANY("by_provider", by[USAGE_BY_PROVIDER], n_by[USAGE_BY_PROVIDER], usage_wire_part,
-         "by provider"),
-    FLAG("stale", stale,
+    OBJECTS("by_user", 0, by[USAGE_BY_USER], n_by[USAGE_BY_USER], usage_wire_part, "by user"),
+    OBJECTS("by_model", 0, by[USAGE_BY_MODEL], n_by[USAGE_BY_MODEL], usage_wire_part, "by model"),
+    OBJECTS("by_provider", 0, by[USAGE_BY_PROVIDER], n_by[USAGE_BY_PROVIDER], usage_wire_part,
+            "by provider"),
+    BOOL("stale", 0, stale, 1,
          "whether these are old figures because the day could not be rebuilt in time"),
     F("error", error, TEXT, WIRE_HIDE, "if stale: the reason"),
 };
-OBJECT(usage_out_day, "UsageDay", full_day_fields, "Usage of a day");
+OBJECT(usage_out_day, "UsageDay", full_day_fields, WIRE_ANSWER, "Usage of a day");
 #undef STRUCT
 
 /* ---- printing -------------------------------------------------------------------------------- */

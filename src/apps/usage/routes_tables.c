@@ -4,24 +4,7 @@
 #include "apps/usage/range_json.h"
 #include "apps/usage/serve.h"
 #include "http/bucket.h"
-
-#define BOUNDED(text, member, kind_, flags_, min_, max_, help_)                                  \
-    {                                                                                            \
-        .name = text, .kind = WIRE_##kind_, .flags = flags_, .offset = offsetof(STRUCT, member), \
-        .min = min_, .max = max_, .help = help_                                                  \
-    }
-#define CHOICE(text, member, names, help_)                                                       \
-    {                                                                                            \
-        .name = text, .kind = WIRE_CHOICE, .offset = offsetof(STRUCT, member), .choices = names, \
-        .help = help_                                                                            \
-    }
-#define OBJECT(id, schema, fields_, flags_, help_)                  \
-    const struct wire_object id = { .name     = schema,             \
-                                    .fields   = fields_,            \
-                                    .n_fields = ARRAY_LEN(fields_), \
-                                    .help     = help_,              \
-                                    .bytes    = sizeof(STRUCT),     \
-                                    .flags    = flags_ }
+#include "wire/table.h"
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -31,7 +14,7 @@ static const char *const bys[]     = { "day", "user", "model", "provider", NULL 
 
 #define STRUCT struct usage_day_in
 static const struct wire_field day_in[] = {
-    CHOICE("build", build, yes_no, "no: return 404 instead of building a missing day"),
+    CHOICE("build", 0, build, yes_no, 0, "no: return 404 instead of building a missing day"),
 };
 static OBJECT(in_day, "UsageDayQuery", day_in, 0, "Options of a day");
 #undef STRUCT
@@ -50,17 +33,13 @@ static const struct wire_field page_in[] = {
 static OBJECT(in_page, "UsagePage", page_in, 0, "A range of days, and a page of the result");
 static const struct wire_field rebuild_in[] = {
     RANGE,
-    { .name   = "force",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(STRUCT, force),
-      .bit    = 1,
-      .help   = "also build days that are complete" },
+    BOOL("force", 0, force, 1, "also build days that are complete"),
 };
 static OBJECT(in_rebuild, "UsageRebuild", rebuild_in, 0, "Range of days to rebuild");
 static const struct wire_field export_in[] = {
     RANGE,
-    CHOICE("format", format, formats, "json (default) or csv"),
-    CHOICE("by", by, bys, "rows of the export: day (default), user, model or provider"),
+    CHOICE("format", 0, format, formats, 0, "json (default) or csv"),
+    CHOICE("by", 0, by, bys, 0, "rows of the export: day (default), user, model or provider"),
 };
 static OBJECT(in_export, "UsageExportQuery", export_in, 0,
               "A range of days, and the format of the export");
@@ -69,16 +48,12 @@ static OBJECT(in_export, "UsageExportQuery", export_in, 0,
 /* ---- answers --------------------------------------------------------------------------------- */
 
 #define STRUCT struct usage_rates
-#define RATE(text, member, help_)                                                                \
-    {                                                                                            \
-        .name = text, .kind = WIRE_DECIMAL, .digits = USAGE_RATE_DIGITS, .flags = WIRE_NOT_NULL, \
-        .offset = offsetof(STRUCT, member), .help = help_                                        \
+#define RATE(field, member, text)                                                                 \
+    {                                                                                             \
+        .name = field, .kind = WIRE_DECIMAL, .digits = USAGE_RATE_DIGITS, .flags = WIRE_NOT_NULL, \
+        .offset = AT(member), .help = text                                                        \
     }
-#define COUNT(text, member, help_)                                 \
-    {                                                              \
-        .name = text, .kind = WIRE_UINT64, .flags = WIRE_NOT_NULL, \
-        .offset = offsetof(STRUCT, counts.member), .help = help_   \
-    }
+#define COUNT(field, member, text) F(field, counts.member, UINT64, WIRE_NOT_NULL, text)
 static const struct wire_field metrics_out[] = {
     COUNT("cacheHits", hits, "days of usage answered from the cache"),
     COUNT("cacheMisses", misses, "days of usage that had to be built, or waited for"),
@@ -97,8 +72,8 @@ OBJECT(usage_out_metrics, "UsageCacheMetrics", metrics_out, WIRE_ANSWER,
 
 #define STRUCT struct usage_run_out
 static const struct wire_field run_out[] = {
-    BOUNDED("run_id", id, TEXT, WIRE_NOT_NULL, 0, 0, "id of the run: GET /runs/{id} has progress"),
-    BOUNDED("status", status, TEXT, WIRE_NOT_NULL, 0, 0, "PENDING"),
+    F("run_id", id, TEXT, WIRE_NOT_NULL, "id of the run: GET /runs/{id} has progress"),
+    F("status", status, TEXT, WIRE_NOT_NULL, "PENDING"),
 };
 OBJECT(usage_out_run, "UsageRebuildRun", run_out, WIRE_ANSWER, "A rebuild that was started");
 #undef STRUCT
@@ -118,103 +93,38 @@ static const struct http_bucket exports   = { .name      = "usage exports",
 #define WRITES "admin:usage:write"
 #define EXAMPLE "{\"startDate\":\"2025-01-01\",\"endDate\":\"2025-01-31\"}"
 
+/* The last arguments are members of the route. */
+#define ROUTE(method_, path_, names_, grant_, id_, answer_, flags_, ...)                 \
+    {                                                                                    \
+        .method = method_, .path = BASE path_, .permission = HTTP_ACCESS(admin, names_), \
+        .grant = grant_, .id = "usage_" #id_, .fn = usage_http_##id_, .answer = answer_, \
+        .flags = HTTP_BARE | (flags_), __VA_ARGS__                                       \
+    }
+
 /* Handlers ask for days of the tenant, below USAGE_KEY. A rebuild also uses USAGE_RUN_KEY and
  * USAGE_LIMIT_KEY: all three begin with the class. */
 const struct http_route usage_routes[] = {
-    { .method     = "GET",
-      .path       = BASE "/days/{date}",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_day",
-      .fn         = usage_http_day,
-      .query      = &in_day,
-      .answer     = &usage_out_day,
-      .flags      = HTTP_BARE,
-      .summary = "Show the usage of a day; it is built if it is not stored, or no longer fresh" },
-    { .method     = "POST",
-      .path       = BASE "/analytics",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_analytics",
-      .fn         = usage_http_analytics,
-      .body       = &in_range,
-      .answer     = &usage_out_analytics,
-      .flags      = HTTP_BARE,
-      .bucket     = &analytics,
-      .example    = EXAMPLE,
-      .summary    = "Add up a range of days, and compare it with the previous period" },
-    { .method     = "POST",
-      .path       = BASE "/by-user",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_by_user",
-      .fn         = usage_http_by_user,
-      .body       = &in_page,
-      .answer     = &usage_out_parts,
-      .flags      = HTTP_BARE,
-      .example    = EXAMPLE,
-      .summary    = "Add up a range of days by user" },
-    { .method     = "POST",
-      .path       = BASE "/by-model",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_by_model",
-      .fn         = usage_http_by_model,
-      .body       = &in_page,
-      .answer     = &usage_out_parts,
-      .flags      = HTTP_BARE,
-      .example    = EXAMPLE,
-      .summary    = "Add up a range of days by model" },
-    { .method     = "POST",
-      .path       = BASE "/by-provider",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_by_provider",
-      .fn         = usage_http_by_provider,
-      .body       = &in_page,
-      .answer     = &usage_out_parts,
-      .flags      = HTTP_BARE,
-      .example    = EXAMPLE,
-      .summary    = "Add up a range of days by provider" },
-    { .method     = "POST",
-      .path       = BASE "/refresh-today",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = WRITES,
-      .id         = "usage_refresh",
-      .fn         = usage_http_refresh,
-      .answer     = &usage_out_day,
-      .flags      = HTTP_BARE,
-      .summary    = "Rebuild the current day now, even if it is fresh" },
-    { .method     = "POST",
-      .path       = BASE "/rebuild-cache",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_CLASS)),
-      .grant      = WRITES,
-      .id         = "usage_rebuild",
-      .fn         = usage_http_rebuild,
-      .body       = &in_rebuild,
-      .answer     = &usage_out_run,
-      .flags      = HTTP_BARE | HTTP_ACCEPTS | HTTP_ONCE,
-      .example    = EXAMPLE,
-      .summary    = "Rebuild a range of days in the background, as a run; complete days only with "
-                    "`force`" },
-    { .method     = "GET",
-      .path       = BASE "/cache/metrics",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_metrics",
-      .fn         = usage_http_metrics,
-      .answer     = &usage_out_metrics,
-      .flags      = HTTP_BARE,
-      .summary    = "Show the counters of this server" },
-    { .method     = "GET",
-      .path       = BASE "/export",
-      .permission = HTTP_ACCESS(admin, UNDER(USAGE_KEY)),
-      .grant      = READS,
-      .id         = "usage_export",
-      .fn         = usage_http_export,
-      .query      = &in_export,
-      .answer     = &usage_out_export,
-      .flags      = HTTP_BARE | HTTP_CSV,
-      .bucket     = &exports,
-      .summary    = "Export a range of days as JSON or, with ?format=csv, as CSV" },
+    ROUTE("GET", "/days/{date}", UNDER(USAGE_KEY), READS, day, &usage_out_day, 0, .query = &in_day,
+          .summary = "Show the usage of a day; it is built if it is not stored, or no longer "
+                     "fresh"),
+    ROUTE("POST", "/analytics", UNDER(USAGE_KEY), READS, analytics, &usage_out_analytics, 0,
+          .body = &in_range, .bucket = &analytics, .example = EXAMPLE,
+          .summary = "Add up a range of days, and compare it with the previous period"),
+    ROUTE("POST", "/by-user", UNDER(USAGE_KEY), READS, by_user, &usage_out_parts, 0,
+          .body = &in_page, .example = EXAMPLE, .summary = "Add up a range of days by user"),
+    ROUTE("POST", "/by-model", UNDER(USAGE_KEY), READS, by_model, &usage_out_parts, 0,
+          .body = &in_page, .example = EXAMPLE, .summary = "Add up a range of days by model"),
+    ROUTE("POST", "/by-provider", UNDER(USAGE_KEY), READS, by_provider, &usage_out_parts, 0,
+          .body = &in_page, .example = EXAMPLE, .summary = "Add up a range of days by provider"),
+    ROUTE("POST", "/refresh-today", UNDER(USAGE_KEY), WRITES, refresh, &usage_out_day, 0,
+          .summary = "Rebuild the current day now, even if it is fresh"),
+    ROUTE("POST", "/rebuild-cache", UNDER(USAGE_CLASS), WRITES, rebuild, &usage_out_run,
+          HTTP_ACCEPTS | HTTP_ONCE, .body = &in_rebuild, .example = EXAMPLE,
+          .summary = "Rebuild a range of days in the background, as a run; complete days only with "
+                     "`force`"),
+    ROUTE("GET", "/cache/metrics", UNDER(USAGE_KEY), READS, metrics, &usage_out_metrics, 0,
+          .summary = "Show the counters of this server"),
+    ROUTE("GET", "/export", UNDER(USAGE_KEY), READS, export, &usage_out_export, HTTP_CSV,
+          .query = &in_export, .bucket = &exports,
+          .summary = "Export a range of days as JSON or, with ?format=csv, as CSV"),
 };

@@ -25,67 +25,34 @@
 #include "http/list_stream.h"
 #include "tables.h"
 #include "toy.h"
+#include "wire/table.h"
 
 /* ---- inputs and answers ---------------------------------------------------------------------- */
 
+#define STRUCT struct toy_in
 static const struct wire_field in_fields[] = {
-    { .name   = "refund",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(struct toy_in, flags),
-      .bit    = TOY_REFUND,
-      .help   = "give the token back" },
-    { .name   = "stubborn",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(struct toy_in, flags),
-      .bit    = TOY_STUBBORN,
-      .help   = "wait beyond the deadline" },
-    { .name   = "idle",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(struct toy_in, flags),
-      .bit    = TOY_IDLE,
-      .help   = "a millisecond passes between two items" },
-    { .name   = "slow",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(struct toy_in, flags),
-      .bit    = TOY_SLOW,
-      .help   = "hold the rows for some milliseconds" },
-    { .name   = "break",
-      .kind   = WIRE_BOOL,
-      .offset = offsetof(struct toy_in, flags),
-      .bit    = TOY_BREAK,
-      .help   = "violate a constraint" },
-    { .name = "n", .kind = WIRE_UINT32, .offset = offsetof(struct toy_in, n), .help = "how many" },
-    { .name   = "fail_at",
-      .kind   = WIRE_UINT32,
-      .offset = offsetof(struct toy_in, fail_at),
-      .help   = "fail before this item; 0 = never" },
+    BOOL("refund", 0, flags, TOY_REFUND, "give the token back"),
+    BOOL("stubborn", 0, flags, TOY_STUBBORN, "wait beyond the deadline"),
+    BOOL("idle", 0, flags, TOY_IDLE, "a millisecond passes between two items"),
+    BOOL("slow", 0, flags, TOY_SLOW, "hold the rows for some milliseconds"),
+    BOOL("break", 0, flags, TOY_BREAK, "violate a constraint"),
+    F("n", n, UINT32, 0, "how many"),
+    F("fail_at", fail_at, UINT32, 0, "fail before this item; 0 = never"),
 };
-static const struct wire_object toy_in = { .name     = "ToyIn",
-                                           .fields   = in_fields,
-                                           .n_fields = ARRAY_LEN(in_fields),
-                                           .help     = "Inputs of the toy",
-                                           .bytes    = sizeof(struct toy_in) };
+static OBJECT(toy_in, "ToyIn", in_fields, 0, "Inputs of the toy");
+#undef STRUCT
 
 struct toy_out {
     const char *text;
     uint64_t    n;
 };
+#define STRUCT struct toy_out
 static const struct wire_field out_fields[] = {
-    { .name   = "text",
-      .kind   = WIRE_TEXT,
-      .offset = offsetof(struct toy_out, text),
-      .help   = "what happened" },
-    { .name   = "n",
-      .kind   = WIRE_UINT64,
-      .flags  = WIRE_NOT_NULL,
-      .offset = offsetof(struct toy_out, n),
-      .help   = "a number" },
+    F("text", text, TEXT, 0, "what happened"),
+    F("n", n, UINT64, WIRE_NOT_NULL, "a number"),
 };
-static const struct wire_object toy_out = { .name     = "Toy",
-                                            .fields   = out_fields,
-                                            .n_fields = ARRAY_LEN(out_fields),
-                                            .help     = "An answer of the toy",
-                                            .bytes    = sizeof(struct toy_out) };
+static OBJECT(toy_out, "Toy", out_fields, 0, "An answer of the toy");
+#undef STRUCT
 
 struct toy_in *
 toy_take(struct http_request *r)
