@@ -10,11 +10,20 @@ import tempfile
 import threading
 import time
 
+import fleet
 import lib
 from events import Events
-from fleet import Fleet, command, marked, pipeline, script, until
+from fleet import command, marked, pipeline, script, until
 
 TEN = 10
+LEASE_S = 12
+
+
+class Fleet(fleet.Fleet):
+    """Leases of runs outlast the slow moments of a busy machine: no test here waits for the end of one."""
+
+    def __init__(self, *args, env=None, **more):
+        super().__init__(*args, env={"INTERLOCK_PIPELINE_TTL": f"{LEASE_S}s", **(env or {})}, **more)
 
 
 def message_new(name):
@@ -44,7 +53,9 @@ def test_trigger_and_duplicate():
         assert run["joins"] == 2
         f.open("go")
         done = f.wait(new["pipeline_logging_id"])
-        assert done["status"] == "COMPLETED" and len(done["joined"]) == 2 and done["joined"][0]["trigger_type"] == "api", done
+        assert done["status"] == "COMPLETED", done
+        joined = lib.eventually(lambda: (j := f.get(new["pipeline_logging_id"])["joined"])[1:] and j, what="both joins in the history")
+        assert [j["trigger_type"] for j in joined] == ["api", "api"], joined
         again = f.trigger("slow")
         assert again["status"] == "PENDING" and again["pipeline_logging_id"] != new["pipeline_logging_id"]  # R1: released on completion
         f.wait(again["pipeline_logging_id"])
@@ -171,9 +182,11 @@ def test_reject_and_retries():
     """reject tries again lock_acquisition_retries times, then 409 with who is in the way; a run that ends meanwhile is followed"""
     env = {"INTERLOCK_LOCK_ACQUISITION_RETRIES": "2", "INTERLOCK_LOCK_ACQUISITION_RETRY_DELAY_SECONDS": "1"}
     with Fleet(env=env) as f:
-        f.put("default", {"one": pipeline("one", script(until(f.path("go"))), on_conflict="reject")})
+        f.put("default", {"one": pipeline("one", script(until(f.path("go"))), on_conflict="reject"),
+                          "patient": pipeline("patient", script(until(f.path("go"))), on_conflict="reject", lock_acquisition_retries=100)})
         f.a.post("/pipelines/reload").expect(200)
         first = f.trigger("one")["pipeline_logging_id"]
+        f.trigger("patient")
         began = time.monotonic()
         refused = f.a.post("/pipelines/run/one").expect(409, "LOCK_HELD")
         took = time.monotonic() - began
@@ -187,7 +200,7 @@ def test_reject_and_retries():
         assert waited > 1.9, waited  # the wait is observed on a conflict, too
         results = []
         with f.a.new_client() as client:
-            thread = threading.Thread(target=lambda: results.append(client.post("/pipelines/run/one")))
+            thread = threading.Thread(target=lambda: results.append(client.post("/pipelines/run/patient")))
             thread.start()
             lib.eventually(lambda: "interlock_http_waiters 1" in f.a.get("/metrics").body.decode(), what="the parked request")
             f.open("go")
@@ -383,7 +396,7 @@ def test_force_release():
         f.wait(run, "RUNNING")
         lock = f.a.get("/pipelines/locks").expect(200).json["items"][0]
         assert lock["pipeline_logging_id"] == run and lock["pipeline_id"] == "stuck" and lock["tenant_id"] == "default" and lock["fence"] > 0, lock
-        assert 0 <= lock["ttl_used"] < 1 and lock["age_ms"] >= 0 and lock["ttl_ms"] == 3000 and not lock["expiring"] and lock["expires_at"] > lock["locked_at"]
+        assert 0 <= lock["ttl_used"] < 1 and lock["age_ms"] >= 0 and lock["ttl_ms"] == LEASE_S * 1000 and not lock["expiring"] and lock["expires_at"] > lock["locked_at"]
         f.a.delete("/admin/locks/default/stuck", body={"reason": "stuck for hours"}).expect(200)
         done = f.wait(run)
         assert done["status"] == "CANCELLED" and "stuck for hours" in done["error_message"], done
@@ -403,9 +416,9 @@ def test_force_release():
 
 
 def test_a_long_run_is_never_doubled():
-    """a run of ten times its lease is renewed and never doubled; its renewals are shown"""
-    with Fleet(env={"INTERLOCK_PIPELINE_TTL": "1s"}, n=2) as f:
-        f.put("default", {"long": script(f"echo x >> {f.quoted('starts')}; sleep 10")})
+    """a run of three times its lease is renewed and never doubled; its renewals are shown"""
+    with Fleet(env={"INTERLOCK_PIPELINE_TTL": "4s"}, n=2) as f:
+        f.put("default", {"long": script(f"echo x >> {f.quoted('starts')}; {until(f.path('go'))}")})
         for server in f.all:
             server.post("/pipelines/reload").expect(200)
         run = f.trigger("long")["pipeline_logging_id"]
@@ -418,14 +431,15 @@ def test_a_long_run_is_never_doubled():
                     ended = now
                     break
                 assert got["pipeline_logging_id"] == run, got
+                if now["renewals"] >= 9:  # three in each lease
+                    f.open("go")
             time.sleep(0.2)
-        assert ended["status"] == "COMPLETED" and ended["renewals"] >= 10, ended
-        assert float(ended["duration_ms"]) >= 10000
+        assert ended["status"] == "COMPLETED" and ended["renewals"] >= 9, ended
 
 
 def test_expiring_locks():
-    """a run that holds its key for longer than the threshold of lock_timeout_seconds is logged, counted and shown first, however well it is renewed"""
-    env = {"INTERLOCK_LOCK_EXPIRATION_ALERT_THRESHOLD": "0.5", "INTERLOCK_PIPELINE_LOCK_TIMEOUT_SECONDS": "2", "INTERLOCK_PIPELINE_TTL": "1s"}
+    """a run that holds its key for longer than the threshold of lock_timeout_seconds is logged, counted and shown first, long before its lease ends"""
+    env = {"INTERLOCK_LOCK_EXPIRATION_ALERT_THRESHOLD": "0.5", "INTERLOCK_PIPELINE_LOCK_TIMEOUT_SECONDS": "2"}
     with Fleet(env=env) as f:
         f.put("default", {"z-late": script(until(f.path("go"))), "a-fine": pipeline("a-fine", script(until(f.path("go"))), lock_timeout_seconds=600)})
         f.a.post("/pipelines/reload").expect(200)
@@ -436,7 +450,7 @@ def test_expiring_locks():
         f.wait(fine, "RUNNING")
         locks = f.a.get("/pipelines/locks").expect(200).json["items"]
         assert [(lock["pipeline_id"], lock["expiring"], lock["lock_timeout_ms"]) for lock in locks] == [("z-late", True, 2000), ("a-fine", False, 600000)], locks
-        assert locks[0]["ttl_used"] >= 0.5 and locks[0]["ttl_ms"] == 1000 and not locks[0]["not_renewed"], locks
+        assert locks[0]["ttl_used"] >= 0.5 and locks[0]["ttl_ms"] == LEASE_S * 1000 and not locks[0]["not_renewed"], locks
         lib.eventually(lambda: re.search(r"^interlock_runner_locks_expiring 1$", f.a.get("/metrics").body.decode(), re.M), 20, "the count")
         assert f.get(run)["status"] == "RUNNING"  # it ends nothing
         assert not [line for line in f.a.lines if "lease_not_renewed" in line]
@@ -447,12 +461,15 @@ def test_expiring_locks():
 def test_a_lease_that_is_not_renewed():
     """a lease that was not renewed for 0.8 of its TTL is another warning, and first on the page"""
     with Fleet() as f:
-        f.a.post("/api/v1/locks/acquire", {"key": "pipeline:a-fresh", "holder": "h", "ttl_ms": 60000}).expect(200)
-        f.a.post("/api/v1/locks/acquire", {"key": "pipeline:z-late", "holder": "ada", "ttl_ms": 3000}).expect(200)
+        f.a.post("/api/v1/locks/acquire", {"key": "pipeline:a-fresh", "holder": "h", "ttl_ms": 600000}).expect(200)
+
         def late():
+            # another one if it has ended before anybody looked
+            taken = f.a.post("/api/v1/locks/acquire", {"key": "pipeline:z-late", "ttl_ms": 5000})
+            assert taken.status in (200, 409), taken
             locks = f.a.get("/pipelines/locks").expect(200).json["items"]
             return locks if locks[0]["not_renewed"] else None
-        locks = lib.eventually(late, 10, "0.8 of its time")
+        locks = lib.eventually(late, 30, "0.8 of its time", pause=0.1)
         assert [(lock["pipeline_id"], lock["not_renewed"], lock["expiring"]) for lock in locks] == [("z-late", True, False), ("a-fresh", False, False)], locks
 
 
@@ -682,10 +699,12 @@ def test_preflight_command():
 def test_probes_of_tenants():
     """probes of one tenant that hang leave threads for those of another; one probe of a pipeline at a time"""
     with Fleet() as f:
-        hang = {"type": "command", "shell": True, "timeout": "60s",
-                "run": f"echo x >> {f.quoted('asked')}; {until(f.path('go'))}; echo outside"}
+        def hang(name):
+            mine = f.quoted("probing-" + name)
+            return {"type": "command", "shell": True, "timeout": "60s",
+                    "run": f"mkdir {mine} || touch {f.quoted('doubled')}; echo x >> {f.quoted('asked')}; {until(f.path('go'))}; rmdir {mine}; echo outside"}
         names = [f"p{i}" for i in range(40)]
-        f.put("default", {name: pipeline(name, command("true"), preflight=hang) for name in names})
+        f.put("default", {name: pipeline(name, command("true"), preflight=hang(name)) for name in names})
         f.put("acme", {"quick": pipeline("quick", command("true"), preflight={
             "type": "command", "shell": True, "run": "exit 1"})})
         assert f.a.post("/pipelines/reload").expect(200).json["bad_files"] == 0
@@ -714,7 +733,7 @@ def test_probes_of_tenants():
             for thread in threads:
                 thread.join()
         assert len(answers) == 49 and {a["pipeline_logging_id"] for a in answers.values()} == {"outside"}, answers
-        assert asked() <= 42, asked()  # 40 pipelines; a trigger that came late asks again
+        assert 40 <= asked() <= 49 and not os.path.exists(f.path("doubled")), asked()  # a trigger that comes late asks again
         acme.close()
 
 
@@ -740,7 +759,7 @@ def test_preflight_http():
     try:
         with Fleet() as f:
             url = f"http://127.0.0.1:{server.server_port}/job"
-            f.put("default", {"p": pipeline("p", command("true"), preflight={"type": "http", "url": url, "timeout": "2s"})})
+            f.put("default", {"p": pipeline("p", command("true"), preflight={"type": "http", "url": url, "timeout": "30s"})})
             assert f.a.post("/pipelines/reload").expect(200).json["bad_files"] == 0
             Probe.answer = (200, b'{"running":true,"id":"ext-1"}')
             assert f.trigger("p")["pipeline_logging_id"] == "ext-1"
@@ -784,7 +803,7 @@ def test_metrics():
         f.open("go")
         f.wait(run)
         lib.eventually(lambda: f"pipeline_lock_duration_seconds_count{labels}}} 1\n" in scrape(), what="the duration")
-        assert "interlock_runner_completed_total 2\n" in scrape()
+        lib.eventually(lambda: "interlock_runner_completed_total 2\n" in scrape(), what="both counted")
     with Fleet(pipelines={"p": command("true")}, env={"INTERLOCK_LOCK_METRICS_ENABLED": "false"}) as f:
         f.run("p")
         f.a.post("/api/v1/locks/acquire", {"key": "pipeline:unknown", "holder": "h"}).expect(200)
@@ -848,7 +867,7 @@ def test_store_down():
         with Fleet("sqlite", {"p": command("true")}, start=False) as f:
             f.store = f"redis+unix://{folder}/s?prefix=x"
             f.args += ["--data", f.data]
-            f.add(env={"INTERLOCK_STORE_TIMEOUT": "1s"})
+            f.add(env={"INTERLOCK_STORE_TIMEOUT": "5s"})
             assert f.run("p")["status"] == "COMPLETED"
             redis.kill()
             redis.wait()
@@ -928,7 +947,7 @@ def test_thousand_pipelines():
     with Fleet("sqlite", env={"INTERLOCK_LIMIT_RUNS": "50"}, n=1) as f:
         leases = []
         # locks as runs have them; executing a thousand commands at once is not what is looked at
-        ops = [{"op": "acquire", "key": f"pipeline:p{i:04}", "holder": "h", "ttl_ms": 60000} for i in range(n)]
+        ops = [{"op": "acquire", "key": f"pipeline:p{i:04}", "holder": "h", "ttl_ms": 600000} for i in range(n)]
         for at in range(0, n, 100):
             leases += f.a.post("/api/v1/batch", {"ops": ops[at:at + 100]}).expect(200).json["results"]
         seen, cursor = [], ""
