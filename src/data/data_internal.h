@@ -148,8 +148,11 @@ const char *il__data_fit_tail(void **arena, const char *text, size_t n_max);
 
 /* ---- tenant.c -------------------------------------------------------------------------------- */
 
-/* The parameters of tenant_add; all but the last are those of tenant_set. */
-#define DATA_TENANT_PARAMS 14
+/* The parameters of tenant_add: id, name, the limits, created_at_ms. All but the last are those of
+ * tenant_set. */
+#define DATA_TENANT_PARAMS (3 + sizeof(struct il__data_limits) / sizeof(int64_t))
+_Static_assert(DATA_TENANT_PARAMS == 14, "sql/tenant.sql has a column for each limit");
+_Static_assert(DATA_TENANT_PARAMS <= DATA_PARAMS_MAX, "a row of a tenant fits");
 void il__data_tenant_params(struct data_param             params[DATA_TENANT_PARAMS],
                             const struct il__data_tenant *t, int64_t now_ms);
 
