@@ -1,9 +1,11 @@
 /*
  * limits.h: protocol constants that callers cannot configure.
  *
- * Names end in their unit: _MS (of lease time), _BYTES; others are counts. Those marked "by
- * default" can be overridden by an op. The public limits (key length, TTL range, …) are in
- * interlock.h.
+ * Names end in their unit: _MS, _BYTES, _CHARS; others are counts, except IL__FENCE_END and
+ * IL__NEVER. Times in a store are lease time; those of schedules (IL__TICK_LATE_MS,
+ * IL__TIME_MS_MAX) and of what is kept (IL__RUN_KEEP_MS, IL__ONCE_KEEP_MS, IL__CACHE_KEEP_MS) are
+ * wall time. Limits marked "by default" can be overridden by an op. The public limits (key length,
+ * TTL range, …) are in interlock.h.
  */
 #ifndef IL_CORE_LIMITS_H
 #define IL_CORE_LIMITS_H

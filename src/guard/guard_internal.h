@@ -206,7 +206,7 @@ void il__guard_tx_add(il_guard_tx *tx);
 void il__guard_tx_remove(il_guard_tx *tx);
 /* The class of this name; NULL: it has no rank. */
 const struct guard_class *il__guard_class(const il_guard *g, const char *name);
-il_status                 il__guard_cancelled(il_error *reterr); /* "it was asked to stop" */
+il_status                 il__guard_cancelled(il_error *reterr); /* IL_CANCELLED */
 /* Was the transaction, or the handle, interrupted? And a descriptor that is readable then. */
 bool il__guard_is_stopped(const il_guard *g, struct guard_limit limit);
 int  il__guard_stop_fd(const il_guard *g, struct guard_limit limit);

@@ -385,8 +385,10 @@ T_TEST(what_is_refused)
     refused(t_claim(s, "q", NULL), "no worker");
     refused(t_claim(s, "q", ""), "worker is empty");
     refused(t_claim(s, "q", "w", .claim = ""), "id of the claim");
-    refused(t_claim(s, "q", "w", .limit = IL_CLAIM_JOBS_MAX + 1), "not 1001");
-    refused(t_claim(s, "q", "w", .lease_ms = 999), "not 999");
+    refused(t_claim(s, "q", "w", .limit = IL_CLAIM_JOBS_MAX + 1),
+            "limit must be between 1 and 1000, not 1001");
+    refused(t_claim(s, "q", "w", .lease_ms = 999),
+            "lease_ms must be between 1000 and 86400000, not 999");
     refused(t_claim(s, "q", "w", .lease_ms = IL_TTL_MS_MAX + 1), "lease_ms");
     refused(t_claim(s, "q", "w", .lease_ms = -1), "lease_ms");
     refused(t_pause(s, "", .text = "x"), "queue is empty");

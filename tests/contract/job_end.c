@@ -361,7 +361,8 @@ T_TEST(what_is_refused)
     refused(t_heartbeat(s, "j", token, .text = text), "message is longer");
     refused(t_job_fail(s, "j", token, .text = text), "error is longer");
     refused(t_job_fail(s, "j", token, .text = "\xc0"), "error is not valid UTF-8");
-    refused(t_job_fail(s, "j", token, .delay_ms = -5), "not -5");
+    refused(t_job_fail(s, "j", token, .delay_ms = -5),
+            "delay_ms must be between 0 and 31622400000, not -5");
     refused(t_snooze(s, "j", token, .delay_ms = IL_DELAY_MS_MAX + 1), "delay_ms");
     (void)t_job_is(s, "j", IL_JOB_RUNNING);
     text[IL_TEXT_BYTES_MAX] = '\0';

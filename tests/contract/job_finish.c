@@ -199,5 +199,5 @@ main(void)
         T_ROW(too_late_for_all),
     };
 
-    return T_SUITE("job_batch", tests);
+    return T_SUITE("job_finish", tests);
 }

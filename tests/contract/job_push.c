@@ -212,7 +212,8 @@ T_TEST(what_is_refused)
     refused(t_push(s, "q", "j", .priority = 1001),
             "priority must be between -1000 and 1000, not 1001");
     refused(t_push(s, "q", "j", .priority = -1001), "priority");
-    refused(t_push(s, "q", "j", .delay_ms = -1), "not -1");
+    refused(t_push(s, "q", "j", .delay_ms = -1),
+            "delay_ms must be between 0 and 31622400000, not -1");
     refused(t_push(s, "q", "j", .delay_ms = IL_DELAY_MS_MAX + 1), "delay_ms");
     refused(t_push(s, "q", "j", .run_at_ms = -1), "run_at_ms");
     refused(t_push(s, "q", "j", .run_at_ms = INT64_MAX), "run_at_ms");

@@ -195,5 +195,5 @@ main(void)
         T_ROW(renew_of_one_shared_lease_leaves_the_others),
     };
 
-    return T_SUITE("end", tests);
+    return T_SUITE("renew_release", tests);
 }

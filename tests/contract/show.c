@@ -360,5 +360,5 @@ main(void)
         T_ROW(single_calls),
     };
 
-    return T_SUITE("read", tests);
+    return T_SUITE("show", tests);
 }

@@ -427,5 +427,5 @@ main(void)
         T_ROW(a_batch_joins_a_long_queue),
     };
 
-    return T_SUITE("queue", tests);
+    return T_SUITE("waiters", tests);
 }

@@ -231,5 +231,5 @@ main(void)
     static const struct CMUnitTest tests[] = { U_ROW(every_piece_survives) };
 
     alloc_inject_install();
-    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("alloc_core", tests, NULL, NULL);
 }

@@ -177,5 +177,5 @@ main(void)
     static const struct CMUnitTest tests[] = { T_ROW(a_failed_op_changes_nothing) };
 
     alloc_inject_install();
-    return T_SUITE("run", tests);
+    return T_SUITE("alloc_run", tests);
 }

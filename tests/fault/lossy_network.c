@@ -132,5 +132,5 @@ main(void)
     static const struct CMUnitTest tests[] = { T_ROW(requests_are_lost), T_ROW(answers_are_lost),
                                                T_ROW(silence) };
 
-    return T_SUITE("cut", tests);
+    return T_SUITE("lossy_network", tests);
 }

@@ -119,5 +119,5 @@ main(void)
 {
     static const struct CMUnitTest tests[] = { U_ROW(renewals_are_not_behind_a_push) };
 
-    return cmocka_run_group_tests_name("stand", tests, start_server, stop_server);
+    return cmocka_run_group_tests_name("postgres-wait_for_tx", tests, start_server, stop_server);
 }

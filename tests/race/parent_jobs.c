@@ -128,5 +128,5 @@ main(void)
 {
     static const struct CMUnitTest tests[] = { U_ROW(the_last_children_end_at_once) };
 
-    return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("parent_jobs", tests, NULL, NULL);
 }

@@ -210,5 +210,5 @@ main(void)
         U_ROW(how_long_a_hand_over_takes),
     };
 
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("waiters", tests, NULL, NULL);
 }

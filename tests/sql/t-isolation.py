@@ -229,7 +229,7 @@ def settings(case):
 def the_others(case):
     store(case)
     for level in LEVELS:
-        for call in ("acquire('k', 'h')", "claim('q', 'w')", "finish('j', 1)", "cancel('j')"):
+        for call in ("acquire('k', 'h')", "claim('q', 'w')", "finish('j', 1)", "cancel('j')", "sweep()"):
             fails("25000", begin(case, level).execute, f"SELECT interlock.{call}")
 
 

@@ -162,6 +162,81 @@ def a_push_a_finish_and_a_fence(case):
     assert db.execute("SELECT interlock.sweep()").fetchone() is not None
 
 
+KEYED = "SELECT status FROM interlock.push('q', 'x', id => %s, unique_key => 'u', unique_for => '1 h')"
+
+
+def end_all(db):
+    """All READY jobs end, the period of their keys is over, and they may be purged."""
+    for job, token, _ in claim(db, "q", "w", 9):
+        db.execute("SELECT interlock.finish(%s, %s)", (job, token))
+    db.execute("UPDATE interlock.job SET unique_until_ms = 1")
+    db.execute("UPDATE interlock.job_done SET purge_at_ms = 1 + seq")
+
+
+def there(db):
+    return names(db.execute("SELECT id FROM interlock.job ORDER BY id").fetchall())
+
+
+def a_key_that_is_taken_over(case):
+    """Until the transaction ends that takes a unique key from an ended job, nobody knows whose key it
+    is: purges leave that job alone, and go on."""
+    db = store(case)
+    assert db.execute(KEYED, ("first",)).fetchone() == ("OK",)
+    push(db, "q", ["behind"])
+    end_all(db)
+    holder = case.connect()
+    assert holder.execute(KEYED, ("second",)).fetchone() == ("OK",)
+    assert db.execute("SELECT interlock.sweep()").fetchone() == (False,)
+    assert there(db) == ["first"]
+    assert case.interlock("queue", "purge", "q", "--state", "completed") == "0 jobs deleted\n"
+    holder.rollback()
+    db.execute("SELECT interlock.sweep()")
+    assert there(db) == []
+    assert db.execute("SELECT count(*) FROM interlock.job_unique").fetchone() == (0,)
+
+    for job, purge in (("third", lambda: db.execute("SELECT interlock.sweep()")),
+                       ("fifth", lambda: case.interlock("queue", "purge", "q", "--state", "completed"))):
+        assert db.execute(KEYED, (job,)).fetchone() == ("OK",)
+        end_all(db)
+        assert holder.execute(KEYED, ("next",)).fetchone() == ("OK",)
+        purge()
+        holder.commit()
+        purge()
+        assert there(db) == ["next"]
+        assert db.execute(KEYED, ("another",)).fetchone() == ("DUPLICATE",)
+        end_all(db)
+        purge()
+        assert there(db) == []
+
+
+def a_purge(case):
+    """It deletes what nobody has locked."""
+    db = store(case)
+    push(db, "q", ["a", "b", "c"])
+    holder = case.connect()
+    assert names(claim(holder, "q", "w")) == ["a"]
+    assert case.interlock("queue", "purge", "q", "--state", "ready") == "2 jobs deleted\n"
+    holder.rollback()
+    (job, token, _), = claim(db, "q", "w", 9)
+    assert job == "a"
+    db.execute("SELECT interlock.fail(%s, %s, final => true)", (job, token))
+    holder.execute("SELECT interlock.retry('a')")
+    assert case.interlock("queue", "purge", "q", "--state", "failed") == "0 jobs deleted\n"
+    holder.rollback()
+    assert case.interlock("queue", "purge", "q", "--state", "failed") == "1 job deleted\n"
+    assert there(db) == []
+
+
+def a_sweep(case):
+    """All parts of it, the last one too."""
+    db = store(case)
+    fence, = db.execute("SELECT fence FROM interlock.acquire('k', 'h')").fetchone()
+    db.execute("SELECT interlock.break_lease('k', %s, 'stuck', at_once => true)", (fence,))
+    assert db.execute("UPDATE interlock.history SET last_ms = 1").rowcount == 1
+    assert db.execute("SELECT interlock.sweep()").fetchone() == (False,)
+    assert db.execute("SELECT count(*) FROM interlock.history").fetchone() == (0,)
+
+
 def limits_cannot_change_meanwhile(case):
     """And whoever tries that holds up nobody either."""
     db = store(case)
@@ -197,5 +272,6 @@ def no_more_than_fits(case):
 
 
 pgtest.run([a_claim, an_empty_claim, a_claim_of_an_optimistic_queue, a_claim_with_groups, a_claim_with_a_rate,
-            a_claim_that_found_work_to_do, a_push_a_finish_and_a_fence, limits_cannot_change_meanwhile, in_order,
+            a_claim_that_found_work_to_do, a_push_a_finish_and_a_fence,
+            a_key_that_is_taken_over, a_purge, a_sweep, limits_cannot_change_meanwhile, in_order,
             no_more_than_fits])

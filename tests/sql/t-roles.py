@@ -1,13 +1,16 @@
 """Roles: what the documented rights allow, and what a role that may create schemas can do to
 others."""
+import json
 import os
 import re
+import subprocess
 
 import pgtest
 
 psycopg = pgtest.need_psycopg()
 
-SQL_MD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "SQL.md")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+SQL_MD = os.path.join(ROOT, "docs", "SQL.md")
 ADMIN_TABLES = {"api_key", "audit", "data_meta", "run_detail", "run_join", "run_step", "secret", "tenant"}
 
 
@@ -179,6 +182,93 @@ def a_function_in_the_way(case):
     assert admin.execute("SELECT count(*) FROM public.trojan").fetchone() == (0,)
 
 
+# Operators for pairs of types for which PostgreSQL has none of its own, but converts one operand.
+PLANT = """
+DO $$
+DECLARE
+    types regtype[] := '{oid,regclass,regnamespace,regtype,name,text,varchar,"char",int2,int4,int8,numeric,bool}';
+    l     regtype;
+    r     regtype;
+    op    text;
+BEGIN
+    FOREACH l IN ARRAY types LOOP
+        FOREACH r IN ARRAY types LOOP
+            EXECUTE format('CREATE FUNCTION public.bite(%%s, %%s) RETURNS %(type)s LANGUAGE sql AS %%L', l, r,
+                           'INSERT INTO public.trojan VALUES (1); SELECT %(value)s');
+            FOREACH op IN ARRAY '{=,<>,<,<=,>,>=,~~,!~~,||,+,-,*,&}'::text[] LOOP
+                IF NOT EXISTS (SELECT FROM pg_operator WHERE oprname = op AND oprleft = l AND oprright = r) THEN
+                    EXECUTE format('CREATE OPERATOR postgres.%%s (LEFTARG = %%s, RIGHTARG = %%s, FUNCTION = public.bite)',
+                                   op, l, r);
+                END IF;
+            END LOOP;
+        END LOOP;
+    END LOOP;
+END
+$$"""
+
+
+def plant(case, what, value):
+    """They are in a schema with the name of another role, which comes first in that role's search_path."""
+    admin = squatter(case)
+    with case.connect(user="mallory", autocommit=True) as mallory:
+        mallory.execute("CREATE SCHEMA postgres")
+        mallory.execute(PLANT % {"type": what, "value": value})
+    assert admin.execute("SELECT 'pg_class'::regclass = 1259::oid").fetchone() != (None,)
+    assert admin.execute("DELETE FROM public.trojan").rowcount == 1
+    return admin
+
+
+def operators_in_the_way(case):
+    admin = plant(case, "boolean", "true")
+    case.interlock("migrate")
+    key(case)
+    case.interlock("key", "list")
+    case.interlock("queue", "push", "q", "x")
+    case.interlock("run", "k", "--", "true")
+    case.interlock("locks")
+    assert admin.execute("SELECT count(*) FROM public.trojan").fetchone() == (0,)
+    admin.execute("CREATE TABLE postgres.users (id varchar PRIMARY KEY, n int, user_id int)")
+    case.interlock("guard", "postgres.users", "--key", "user:{id}")
+    env = {"INTERLOCK_CONNECTION_APP": f"postgres://postgres@/app?host={case.server.folder}"}
+    for options in (("--schema",), ("--table", "users")):
+        out = case.interlock("doctor", "--connection", "app", *options, env=env, status=None)
+        assert "checked 1 table" in out, out
+    assert admin.execute("SELECT count(*) FROM public.trojan").fetchone() == (0,)
+
+
+def statements(*paths, schema):
+    """Those of the files that need no name filled in but the schema's."""
+    text = subprocess.run([os.path.join(ROOT, "tools", "embed"), "--replace", f"@schema={schema}",
+                                  "--replace", f"@name={schema}", "sql", *(os.path.join(ROOT, "src", path) for path in paths)],
+                                 check=True, stdout=subprocess.PIPE, text=True).stdout
+    for name, lines in re.findall(r"^static const char (\w+)\[\] =\n(.*?);$", text, re.MULTILINE | re.DOTALL):
+        for statement in "".join(json.loads(line) for line in lines.splitlines()).split(";\n"):
+            if re.match(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", statement) and "@" not in statement:
+                yield name, statement.rstrip(" ;\n")
+
+
+def every_statement(case):
+    """None finds an operator that others have made: these give a point, with which nothing can be done."""
+    admin = plant(case, "point", "point(1, 1)")
+    case.interlock("migrate")
+    key(case)
+    admin.execute("CREATE TABLE interlock_fence (tenant text, key text, fence bigint, shown_at timestamptz, UNIQUE (tenant, key))")
+    admin.execute("CREATE TABLE interlock_done (key text PRIMARY KEY, done_at_ms bigint)")
+    n = 0
+    for schema, paths in (("interlock", ("store/postgres/sql/strangers.sql", "store/postgres/sql/call.sql", "store/postgres/sql/advisory.sql",
+                                         "guard/sql/postgres.sql", "guard/sql/postgres_store.sql",
+                                         "cli/sql/doctor_postgres.sql")),
+                          ("interlock_admin", [f"data/sql/{name}.sql" for name in ("audit", "key", "meta", "run", "tenant")]
+                           + ["data/postgres/sql/dialect.sql", "data/postgres/sql/transaction.sql"])):
+        for name, statement in statements(*paths, schema=schema):
+            try:
+                admin.execute(f"PREPARE {name} AS {statement}")
+            except psycopg.Error as error:
+                raise pgtest.Failure(f"{name}: {error}") from error
+            n += 1
+    assert n > 50, n
+
+
 def one_who_was_given_a_schema(case):
     """A role that may not create schemas migrates into one that it was given, and others use it."""
     admin = case.connect(autocommit=True)
@@ -200,4 +290,4 @@ def one_who_was_given_a_schema(case):
 
 
 pgtest.run([the_documented_rights, a_schema_of_another_name, a_squatted_schema, a_trigger, a_function_in_the_way,
-            one_who_was_given_a_schema])
+            operators_in_the_way, every_statement, one_who_was_given_a_schema])

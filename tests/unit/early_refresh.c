@@ -92,5 +92,5 @@ main(void)
         U_ROW(is_monotonic),
     };
 
-    return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("early_refresh", tests, NULL, NULL);
 }

@@ -90,8 +90,9 @@ done <<'END'
 1|SELECT 1 FROM job WHERE state\n= 3
 1|j.state := CASE WHEN a\nTHEN @JOB_READY@\nELSE 3 END;
 2|-- part: columns\nINSERT INTO x (@named@) VALUES (1, 3)\n-- part: named\na, state
+2|CREATE FUNCTION purge(q int, of_state int) RETURNS int\nn := purge(f(q, 1), 3);
 END
-[ "$n" -eq 12 ] || fail "$n statements were tried"
+[ "$n" -eq 13 ] || fail "$n statements were tried"
 
 # The second of several assignments.
 printf 'r.seq, r.state = 1, 3\n' >bad.lua
@@ -115,6 +116,8 @@ SELECT 1 FROM queue WHERE strategy = 1 + @STRATEGY_OPTIMISTIC@ AND flags = 0 AND
 SELECT 1 FROM job WHERE state = ANY (ARRAY[@JOB_READY@, @JOB_RUNNING@]) AND state = $3 AND $3 = state
 SELECT (SELECT state FROM job WHERE seq = 3), (SELECT n FROM job WHERE state = @JOB_READY@) = 3
 INSERT INTO job (n, state, at) SELECT 1, @JOB_READY@, f(2, 3), 4 FROM x WHERE (n, state) = (3, @JOB_READY@)
+CREATE FUNCTION purge(n int, of_state int DEFAULT @JOB_READY@) RETURNS int
+SELECT purge(3, @JOB_READY@), other.purge(3, 4)
 -- name: next
 SELECT CASE l.state WHEN @JOB_READY@ THEN CASE n WHEN 3 THEN 4 END END, CASE n WHEN 3 THEN 4 END AS n
 END

@@ -1,5 +1,9 @@
 -- doctor_postgres.sql: the catalogue of a PostgreSQL database, for `interlock doctor --connection`.
 -- All of it runs in one read-only transaction. The columns are those of doctor_sqlite.sql.
+--
+-- It needs the session's search_path, in which others may have created operators: pg_catalog has
+-- every operator used here for exactly the types of its operands (src/store/postgres/sql/
+-- strangers.sql explains why).
 
 -- name: postgres_find
 -- params:  1 the table as il__guard_quote() has it: "public"."t"
@@ -7,7 +11,7 @@
 SELECT n.nspname, c.relname, CASE c.relkind WHEN 'p' THEN 'partitioned' WHEN 'r' THEN 'table'
                                             ELSE 'other' END
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
- WHERE c.oid = $1::pg_catalog.regclass;
+ WHERE c.oid = $1::pg_catalog.regclass::pg_catalog.oid;
 
 -- name: postgres_list
 -- The user's tables in the first schema of the search_path; partitions are left out.
@@ -15,7 +19,7 @@ SELECT n.nspname, c.relname, CASE c.relkind WHEN 'p' THEN 'partitioned' WHEN 'r'
 SELECT n.nspname, c.relname, CASE c.relkind WHEN 'p' THEN 'partitioned' ELSE 'table' END
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname = pg_catalog.current_schema() AND c.relkind IN ('r', 'p')
-   AND NOT c.relispartition AND c.relname NOT LIKE 'interlock\_%'
+   AND NOT c.relispartition AND c.relname::text NOT LIKE 'interlock\_%'
  ORDER BY c.relname;
 
 -- name: postgres_columns

@@ -123,6 +123,8 @@ ORDER BY at_ms, request_id;
 
 -- name: run_usage
 -- Add up a page of a tenant's runs: their rows here, and bytes. Only the tail of an output is kept.
+-- (The inner sum would be numeric, and pg_catalog has no operator that adds an int to a numeric: it
+-- would be taken from another schema of the search_path.)
 -- params:  1 tenant  2 after run  3 limit
 -- returns: runs, rows, bytes, last run
 SELECT count(*), CAST(coalesce(sum(q.n), 0) AS bigint), CAST(coalesce(sum(q.b), 0) AS bigint),
@@ -133,8 +135,8 @@ SELECT count(*), CAST(coalesce(sum(q.n), 0) AS bigint), CAST(coalesce(sum(q.b), 
                  + (SELECT count(*) FROM @schema.run_step AS s
                      WHERE s.tenant = d.tenant AND s.run = d.run) AS n,
                @bytes_of_parameters@ +
-                 coalesce((SELECT sum(@bytes_of_details@ +
-                                      least(s.out_bytes, 65536) + least(s.err_bytes, 65536))
+                 coalesce((SELECT CAST(sum(@bytes_of_details@ + least(s.out_bytes, 65536) +
+                                           least(s.err_bytes, 65536)) AS bigint)
                              FROM @schema.run_step AS s
                             WHERE s.tenant = d.tenant AND s.run = d.run), 0) AS b
           FROM @schema.run_detail AS d

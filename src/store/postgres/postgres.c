@@ -391,7 +391,7 @@ pg_free(struct remote_store *base)
     int64_t          until_ns = il__pg_in_ms(MIN(DRAIN_MS, s->timeout_ms));
 
     il__pg_listener_release(&s->listener);
-    for (unsigned i = 0; i < PG_LANES; i++) {
+    for (unsigned i = 0; i < PG_WRITERS; i++) {
         /* A pooler drops what a client sent if the client disconnects before the reply. */
         il__pg_conn_drain(&s->writers[i], until_ns);
         il__pg_conn_close(&s->writers[i]);
@@ -421,7 +421,7 @@ pg_weight(const il_op *op)
 static const struct remote_transport pg_transport = {
     .name           = "postgres",
     .caps           = IL__STORE_DURABLE | IL__STORE_SHARED,
-    .n_lanes        = PG_LANES,
+    .n_lanes        = PG_WRITERS,
     .n_requests_max = PG_REQUESTS_MAX,
     .weight         = pg_weight,
     .call           = pg_call,
@@ -499,13 +499,13 @@ make(const struct il__store_open *o, struct pg_store **ret, il_error *reterr)
         return il__error_set(reterr, IL_NOMEM, "out of memory for a store");
     s->timeout_ms = o->timeout_ms;
     il__mutex_init(&s->read_mutex, IL__MUTEX_reader);
-    il__connections_init(&s->connections, PG_LANES);
+    il__connections_init(&s->connections, PG_WRITERS);
     il__pg_listener_init(&s->listener, s);
     bool ready             = il__remote_init(&s->remote, &pg_transport, o);
     s->remote.ops.attend   = pg_attend;
     s->remote.ops.announce = pg_announce;
     st                     = il__pg_url_parse(&s->url, o->url, reterr);
-    for (unsigned i = 0; i < PG_LANES; i++)
+    for (unsigned i = 0; i < PG_WRITERS; i++)
         il__pg_store_conn_init(s, &s->writers[i], s->url.server);
     il__pg_store_conn_init(s, &s->reader, s->url.server);
     if (st == IL_OK && !(ready && fill_in_all(s)))

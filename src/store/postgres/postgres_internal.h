@@ -65,7 +65,7 @@ void il__pg_listener_wake(struct il__board *b, const char *own_id, const char *p
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-#define PG_LANES IL__LANES_MAX
+#define PG_WRITERS IL__LANES_MAX
 
 /*
  * What is known about a job that was claimed here, by its token: the fields that cannot change
@@ -91,7 +91,7 @@ struct pg_store {
     int64_t             timeout_ms;
     atomic_bool         begins; /* READ COMMITTED is not the default: each call begins one */
     /* for callers of apply; the first one is also used during opening */
-    struct pg_conn         writers[PG_LANES];
+    struct pg_conn         writers[PG_WRITERS];
     struct il__connections connections; /* assigns them; its mutex also protects the next two: */
     struct pg_hint         hints[PG_HINTS];                 /* [token % PG_HINTS] */
     char                   worker[IL_HOLDER_BYTES_MAX + 1]; /* of the last claim */

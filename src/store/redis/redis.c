@@ -465,7 +465,7 @@ redis_free(struct remote_store *remote)
     struct redis_store *s = container_of(remote, struct redis_store, remote);
 
     il__redis_listen_stop(s);
-    for (unsigned i = 0; i < REDIS_LANES; i++)
+    for (unsigned i = 0; i < REDIS_WRITERS; i++)
         il__redis_conn_release(&s->writers[i]);
     il__connections_release(&s->connections);
     il__mutex_destroy(&s->hello_mutex);
@@ -497,7 +497,7 @@ redis_weight(const il_op *op)
 static const struct remote_transport redis_transport = {
     .name           = "redis",
     .caps           = IL__STORE_SHARED,
-    .n_lanes        = REDIS_LANES,
+    .n_lanes        = REDIS_WRITERS,
     .n_requests_max = FINISHES_MAX,
     .weight         = redis_weight,
     .encode         = il__redis_encode,
@@ -528,7 +528,7 @@ open_parts(struct redis_store *s, const struct il__store_open *o, il_error *rete
     il_status st = il__redis_load(reterr);
     if (st == IL_OK && s->url.tls)
         st = il__redis_tls_init(&s->url, &s->ctx, reterr);
-    for (unsigned i = 0; i < REDIS_LANES; i++)
+    for (unsigned i = 0; i < REDIS_WRITERS; i++)
         s->writers[i].ctx = s->ctx;
     s->reader.ctx       = s->ctx;
     s->classic.conn.ctx = s->ctx;
@@ -551,8 +551,8 @@ il__store_redis_open(const struct il__store_open *o, struct il__store **ret, il_
     bool ok = il__remote_init(&s->remote, &redis_transport, o);
     il__mutex_init(&s->reader_mutex, IL__MUTEX_reader);
     il__mutex_init(&s->hello_mutex, IL__MUTEX_hello);
-    il__connections_init(&s->connections, REDIS_LANES);
-    for (unsigned i = 0; i < REDIS_LANES; i++) {
+    il__connections_init(&s->connections, REDIS_WRITERS);
+    for (unsigned i = 0; i < REDIS_WRITERS; i++) {
         il__redis_conn_init(&s->writers[i], &s->url, NULL);
         s->writers[i].writes = true;
     }

@@ -183,7 +183,7 @@ struct redis_listener {
  * The server runs one call at a time, so several connections are not faster. But a caller may wait
  * for many replies, in a sweep or a search, and the others should not wait for that.
  */
-#define REDIS_LANES 4
+#define REDIS_WRITERS 4
 
 #define REDIS_CURSOR_BYTES 24 /* of a SCAN */
 
@@ -209,8 +209,8 @@ struct redis_store {
     struct ssl_ctx        *ctx;
     int64_t                timeout_ms;
     bool                   test_clock, existing;
-    struct redis_conn      writers[REDIS_LANES]; /* of apply */
-    struct il__connections connections;          /* assigns them to callers */
+    struct redis_conn      writers[REDIS_WRITERS]; /* of apply */
+    struct il__connections connections;            /* assigns them to callers */
     struct il__mutex       hello_mutex; /* one hello at a time; protects `server` and `facts` */
     struct il__mutex       reader_mutex;
     struct redis_conn      reader;

@@ -16,6 +16,9 @@
 static const il_job_state counted[] = { IL_JOB_SCHEDULED, IL_JOB_READY, IL_JOB_RUNNING,
                                         IL_JOB_FAILED };
 
+_Static_assert(sizeof(struct il__totals) == 10 * sizeof(uint64_t),
+               "queue_columns and queue_totals of sql/queue.sql have all totals");
+
 /* ---- rows of queues -------------------------------------------------------------------------- */
 
 static void

@@ -12,7 +12,7 @@ bool
 il__sq_children_pushed(struct sq_store *s, int64_t parent, uint64_t *ret_n)
 {
     struct sq_conn *c   = &s->conn;
-    sqlite3_stmt   *row = il__sq_use(c, SQ_job_children_came);
+    sqlite3_stmt   *row = il__sq_use(c, SQ_job_children_pushed);
 
     if (!il__sq_bind_int(c, row, 1, parent) || il__sq_step(c, row) != SQLITE_ROW)
         return false;

@@ -23,7 +23,8 @@ $$;
 
 -- While the head of the queue is compatible with the live leases, it becomes an offered lease and
 -- is woken. Returns how many.
-CREATE OR REPLACE FUNCTION give_on(v key_view, t text, k text, now bigint, wall bigint) RETURNS int
+CREATE OR REPLACE FUNCTION offer_next(v key_view, t text, k text, now bigint, wall bigint)
+RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     first bigint; -- the oldest one that stays: cancelled, and not told yet
@@ -68,10 +69,10 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION key_give_on(t text, k text, now bigint, wall bigint) RETURNS int
+CREATE OR REPLACE FUNCTION key_offer_next(t text, k text, now bigint, wall bigint) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN give_on(key_look(t, k, now), t, k, now, wall);
+    RETURN offer_next(key_look(t, k, now), t, k, now, wall);
 END
 $$;
 
@@ -143,7 +144,7 @@ BEGIN
     IF n_expired + n_dropped = 0 THEN
         RETURN '{0,0,0,0}';
     END IF;
-    RETURN ARRAY[n_expired, n_dropped, key_give_on(t, k, now, wall), n_runs];
+    RETURN ARRAY[n_expired, n_dropped, key_offer_next(t, k, now, wall), n_runs];
 END
 $$;
 
@@ -240,7 +241,7 @@ BEGIN
         RETURN lock_queued(w, v.head, now);
     END IF;
     PERFORM waiter_leave(w, now, wall); -- which may let those behind it pass
-    PERFORM key_give_on(w.tenant, w.key, now, wall);
+    PERFORM key_offer_next(w.tenant, w.key, now, wall);
     RETURN head;
 END
 $$;
@@ -584,7 +585,7 @@ BEGIN
     ELSIF l.run <> 0 THEN
         PERFORM run_lost(l.run, l.state, @LEASE_ON_RELEASE@, l.expires_ms, 0, l.reason, now, wall);
     END IF;
-    PERFORM key_give_on(t, k, now, wall);
+    PERFORM key_offer_next(t, k, now, wall);
     RETURN jsonb_build_object('status', @STATUS_OK@, 'fence', newest_fence(t, k));
 END
 $$;
@@ -624,7 +625,7 @@ BEGIN
     END IF;
     IF ends THEN
         PERFORM lease_end(l, @LEASE_ON_BREAK_NOW@, now, wall);
-        PERFORM key_give_on(t, k, now, wall);
+        PERFORM key_offer_next(t, k, now, wall);
     ELSE
         UPDATE lease x SET state = @LEASE_HELD_ON_BREAK@, reason = l.reason
             WHERE x.tenant = t AND x.key = k AND x.fence = l.fence;

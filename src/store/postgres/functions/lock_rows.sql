@@ -206,7 +206,7 @@ BEGIN
 END
 $$;
 
--- HELD, with the lease in the way: the oldest conflicting one, otherwise the oldest. mode: what an
+-- HELD, with the conflicting lease: the oldest conflicting one, otherwise the oldest. mode: what an
 -- acquire requests; NULL for other ops.
 CREATE OR REPLACE FUNCTION lock_held(t text, k text, mode int, permits int, now bigint, wall bigint)
 RETURNS jsonb

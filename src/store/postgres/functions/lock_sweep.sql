@@ -89,7 +89,7 @@ BEGIN
         w.run := 0;
         PERFORM waiter_leave(w, now, wall);
     END IF;
-    PERFORM key_give_on(w.tenant, w.key, now, wall);
+    PERFORM key_offer_next(w.tenant, w.key, now, wall);
     RETURN '{"status": @STATUS_OK@, "found": 1}';
 END
 $$;

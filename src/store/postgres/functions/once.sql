@@ -199,19 +199,19 @@ $$;
 -- Delete up to n entries that expired by `until`, and their answers; returns how many. Each row is
 -- locked before it is deleted, and checked again if it was changed meanwhile: what was claimed
 -- again stays. Rows that are being changed are skipped: a sweep never waits.
-CREATE OR REPLACE FUNCTION once_purge(which int, until bigint, n int) RETURNS int
+CREATE OR REPLACE FUNCTION once_purge(of_state int, until bigint, n int) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     toks bigint[];
 BEGIN
     WITH gone AS (
         DELETE FROM once
-         WHERE ctid = ANY (ARRAY(SELECT ctid FROM once WHERE state = which AND purge_ms <= until
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM once WHERE state = of_state AND purge_ms <= until
                                   ORDER BY purge_ms, token LIMIT n FOR UPDATE SKIP LOCKED))
      RETURNING token
     )
     SELECT array_agg(token) INTO toks FROM gone;
-    IF which = 2 AND toks IS NOT NULL THEN
+    IF of_state = @ONCE_DONE@ AND toks IS NOT NULL THEN
         DELETE FROM once_answer WHERE token = ANY (toks);
     END IF;
     RETURN coalesce(cardinality(toks), 0);
@@ -223,7 +223,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n int := (o->>'limit')::int;
 BEGIN
-    n := once_purge(1, now, n) + once_purge(2, wall, n);
+    n := once_purge(@ONCE_RUNNING@, now, n) + once_purge(@ONCE_DONE@, wall, n);
     RETURN jsonb_build_object('status', @STATUS_OK@, 'sweep', jsonb_build_object('n_purged', n),
                               'flags', CASE WHEN overdue_once(now, wall) THEN @OUT_MORE@
                                             ELSE 0 END);

@@ -351,9 +351,10 @@ BEGIN
     IF most IS NULL OR most < 1 OR most > 1000000 THEN
         PERFORM refuse('most must be between 1 and 1,000,000');
     END IF;
+    PERFORM batch_begin('{}'); -- each part takes the mutexes that it needs
     more := false;
     FOREACH verb IN ARRAY ARRAY['x_sweep_locks', 'x_sweep_runs', 'x_sweep_once', 'x_sweep_jobs',
-                                'x_sweep_done', 'x_sweep_cache'] LOOP
+                                'x_sweep_done', 'x_sweep_cache', 'x_sweep_history'] LOOP
         more := more
                 OR coalesce((apply_head(jsonb_build_object('op', verb, 'limit', most), NULL,
                                         clock_ms(), clock_ms()) ->> 'flags')::int, 0)

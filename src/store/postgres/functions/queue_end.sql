@@ -191,7 +191,7 @@ BEGIN
     END CASE;
     done := job_write(q, j, @JOB_RUNNING@, false, d, wall) IS NULL;
     IF j.state >= @JOB_ENDED@ AND j.parent IS NOT NULL THEN
-        done := parent_look(j.parent, wall) IS NULL;
+        done := parent_try_end(j.parent, wall) IS NULL;
     END IF;
     RETURN NEXT job_head(head, now, wall);
     RETURN NEXT job_part(j, q.name);
@@ -410,7 +410,7 @@ BEGIN
             PERFORM job_cancels(cq, c, o, wall);
         END IF;
     END LOOP;
-    RETURN parent_end(q, p, wall);
+    RETURN end_parent(q, p, wall);
 END
 $$;
 
@@ -437,7 +437,7 @@ BEGIN
     ELSIF j.state < @JOB_ENDED@ THEN
         j := job_cancels(q, j, o, wall);
         IF j.state >= @JOB_ENDED@ THEN
-            PERFORM parent_look(j.parent, wall);
+            PERFORM parent_try_end(j.parent, wall);
         END IF;
     END IF;
     RETURN NEXT job_head('@STATUS_OK@', now, wall);
@@ -530,7 +530,7 @@ BEGIN
             j.updated_ms := wall;
         END IF;
         PERFORM job_write(q, j, @JOB_RUNNING@, false, NULL, wall);
-        j := parent_end(q, j, wall);
+        j := end_parent(q, j, wall);
     END IF;
     RETURN NEXT job_head('@STATUS_OK@', now, wall);
     RETURN NEXT job_part(j, q.name);

@@ -261,7 +261,7 @@ $$;
 
 -- Write the new state of a job that was in state `was` before (JOB_NONE: it is new), and the
 -- consequences for its group, its unique key and its waiters. `result` is that of a job that is
--- COMPLETED now. The parent is not updated: see parent_look().
+-- COMPLETED now. The parent is not updated: see parent_try_end().
 CREATE OR REPLACE FUNCTION job_write(q queue, j job_row, was int, was_blocked boolean, result bytea,
                                      wall bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
@@ -355,7 +355,7 @@ BEGIN
     END IF;
     PERFORM job_write(q, j, @JOB_RUNNING@, false, NULL, wall);
     IF j.state >= @JOB_ENDED@ THEN
-        PERFORM parent_look(j.parent, wall);
+        PERFORM parent_try_end(j.parent, wall);
     END IF;
     RETURN j;
 END
@@ -390,7 +390,7 @@ $$;
 -- How many children a live parent has: they are numbered, and not purged while it lives. (With
 -- max() the planner may choose to read the last one or all of them, and it assumes that there are
 -- few.)
-CREATE OR REPLACE FUNCTION children_came(s bigint) RETURNS int
+CREATE OR REPLACE FUNCTION children_pushed(s bigint) RETURNS int
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN coalesce((SELECT c.ordinal FROM job c WHERE c.parent = s ORDER BY c.ordinal DESC
@@ -402,7 +402,7 @@ $$;
 -- rows; the results are counted from the children's rows in one statement. The search for a live
 -- child starts at the last one: most end in the order of their creation, and the rows of those that
 -- have ended in this transaction would still have to be skipped.
-CREATE OR REPLACE FUNCTION parent_end(q queue, p job_row, wall bigint) RETURNS job_row
+CREATE OR REPLACE FUNCTION end_parent(q queue, p job_row, wall bigint) RETURNS job_row
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n_all    bigint;
@@ -413,7 +413,7 @@ BEGIN
        OR (SELECT c.seq FROM job_live c WHERE c.parent = p.seq ORDER BY c.seq + 0 DESC
            -- mutant parent_completed_early: OFFSET 1 LIMIT 1) IS NOT NULL
            LIMIT 1) IS NOT NULL
-       OR NOT (p.sealed OR p.n_children > 0 AND children_came(p.seq) >= p.n_children) THEN
+       OR NOT (p.sealed OR p.n_children > 0 AND children_pushed(p.seq) >= p.n_children) THEN
         RETURN p;
     END IF;
     SELECT count(*), count(*) FILTER (WHERE e.state IN (@JOB_FAILED@, @JOB_CANCELLED@))
@@ -443,7 +443,7 @@ END
 $$;
 
 -- A child has ended: does its parent (a seq, NULL = none) end, too?
-CREATE OR REPLACE FUNCTION parent_look(s bigint, wall bigint) RETURNS void
+CREATE OR REPLACE FUNCTION parent_try_end(s bigint, wall bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q queue;
@@ -456,7 +456,7 @@ BEGIN
     IF FOUND THEN
         p := job_load(q.no, s);
         IF p.is_parent THEN -- it may have been purged
-            PERFORM parent_end(q, p, wall);
+            PERFORM end_parent(q, p, wall);
         END IF;
     END IF;
 END

@@ -43,8 +43,8 @@ END
 $$;
 
 -- Insert a job; NULL seq if its id exists. `parent` is NULL or the seq of a live parent, which
--- already has n_came children.
-CREATE OR REPLACE FUNCTION push_new(q queue, o jsonb, d bytea, parent bigint, n_came int,
+-- already has n_pushed children.
+CREATE OR REPLACE FUNCTION push_new(q queue, o jsonb, d bytea, parent bigint, n_pushed int,
                                     wall bigint) RETURNS job_row
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -69,7 +69,7 @@ BEGIN
                      parent_id, grp, unique_key, payload)
     VALUES (nextval('ticket_seq'), j.created_ms, j.unique_until_ms, j.parent, j.queue, j.priority,
             j.max_attempts, j.n_children,
-            n_came + 1, j.is_parent, j.tenant, j.id, j.parent_id, j.grp, j.unique_key,
+            n_pushed + 1, j.is_parent, j.tenant, j.id, j.parent_id, j.grp, j.unique_key,
             coalesce(d, ''))
         -- of the id; in a transaction with an old snapshot, of the place among the children
         ON CONFLICT DO NOTHING
@@ -131,14 +131,14 @@ END
 $$;
 
 -- Can the parent of a push get one more child? NULL, or the head that says why not.
-CREATE OR REPLACE FUNCTION push_adopt(p job_row, n_came int) RETURNS text
+CREATE OR REPLACE FUNCTION push_adopt(p job_row, n_pushed int) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE WHEN p.seq IS NULL THEN '{"status":@STATUS_NOT_FOUND@,"say":"no_parent"}'
                 WHEN NOT p.is_parent THEN '{"status":@STATUS_STATE@,"say":"not_a_parent"}'
                 WHEN p.state >= @JOB_ENDED@ THEN '{"status":@STATUS_STATE@,"say":"parent_ended"}'
                 WHEN p.sealed THEN '{"status":@STATUS_STATE@,"say":"parent_sealed"}'
-                WHEN p.n_children > 0 AND n_came >= p.n_children
+                WHEN p.n_children > 0 AND n_pushed >= p.n_children
                 THEN '{"status":@STATUS_LIMIT@,"say":"parent_full"}' END;
 END
 $$;
@@ -168,20 +168,21 @@ CREATE OR REPLACE FUNCTION push_checked(q queue, o jsonb, d bytea, now bigint, w
 RETURNS SETOF job_reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    t      text := o ->> 'tenant';
-    n_came int;
-    head   text;
-    p      job_row;
-    j      job_row := job_peek((SELECT b.seq FROM job b WHERE b.tenant = t AND b.id = o ->> 'id'));
+    t        text := o ->> 'tenant';
+    n_pushed int;
+    head     text;
+    p        job_row;
+    j        job_row := job_peek((SELECT b.seq FROM job b
+                                   WHERE b.tenant = t AND b.id = o ->> 'id'));
 BEGIN
     IF j.seq IS NOT NULL THEN
         RETURN QUERY SELECT * FROM push_again(o, d, j, now, wall);
         RETURN;
     END IF;
     IF o ? 'parent' THEN
-        p      := job_find(t, o ->> 'parent');
-        n_came := children_came(p.seq);
-        head   := push_adopt(p, n_came);
+        p        := job_find(t, o ->> 'parent');
+        n_pushed := children_pushed(p.seq);
+        head     := push_adopt(p, n_pushed);
         IF head IS NOT NULL THEN
             RETURN NEXT ROW(head, NULL, NULL)::job_reply;
             RETURN;
@@ -200,7 +201,7 @@ BEGIN
     IF q.no IS NULL THEN
         q := queue_get(t, o ->> 'key');
     END IF;
-    j := push_new(q, o, d, p.seq, n_came, wall);
+    j := push_new(q, o, d, p.seq, n_pushed, wall);
     IF j.seq IS NOT NULL THEN
         RETURN NEXT job_head('@STATUS_OK@', now, wall);
         RETURN NEXT job_part(j, q.name);

@@ -147,12 +147,29 @@ END
 $$;
 
 -- ---- purge --------------------------------------------------------------------------------------
+--
+-- A purge waits for nobody: a caller's transaction may stay open for hours. It deletes the jobs
+-- whose rows it could lock, and leaves the others to the next purge. So what it has found stays
+-- true: no job is claimed, retried or purged by others meanwhile; a parent that has ended never
+-- lives again, so a child that was found purgeable stays so.
 
--- Delete ended jobs. Returns how many there were. Race-free: the DELETE waits for a retry, another
--- purge or a parent that has one of these rows, and then passes over it, because the row is gone or
--- has moved. What belongs to a job is only deleted if its row was deleted here; a unique key that a
--- later job has taken over has another seq, or moves meanwhile. A parent that has ended never lives
--- again, so a child that was found purgeable stays so.
+-- May an ended job with the unique key k be deleted? If the key is still its own (an end within the
+-- period keeps it), the row of the key is deleted with it, and is locked here. If that row is
+-- locked, another job is about to take the key over (job_live_add()); until that transaction ends,
+-- nobody knows whose row it will be: no.
+CREATE OR REPLACE FUNCTION unique_lock(qn int, k text, s bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM FROM job_unique u
+      WHERE u.queue = qn AND u.key = k AND u.seq = s
+      -- mutant purge_waits: FOR UPDATE;
+      FOR UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM job_unique u
+                                WHERE u.queue = qn AND u.key = k AND u.seq = s);
+END
+$$;
+
+-- Delete ended jobs, whose rows and keys are locked. Returns how many there were.
 CREATE OR REPLACE FUNCTION done_delete(qs int[], states int[], ss bigint[]) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -171,25 +188,22 @@ BEGIN
     b AS (DELETE FROM job WHERE seq = ANY (ARRAY(SELECT e.seq FROM e))
           RETURNING queue, unique_key, seq),
     x AS (DELETE FROM job_unique
-           WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM b, LATERAL (SELECT u.ctid FROM job_unique u
-                                                                   WHERE u.queue = b.queue
-                                                                       AND u.key = b.unique_key
-                                                                           AND u.seq = b.seq
-                                                                               LIMIT 1) AS d)))
+           WHERE ctid = ANY (ARRAY(SELECT d.ctid
+                                     FROM b, LATERAL (SELECT u.ctid FROM job_unique u
+                                                       WHERE u.queue = b.queue
+                                                         AND u.key = b.unique_key
+                                                         AND u.seq = b.seq LIMIT 1) AS d)))
     SELECT count(*) INTO n FROM b;
     RETURN n;
 END
 $$;
 
--- Delete a job that is SCHEDULED or READY, unless it is something else by now.
-CREATE OR REPLACE FUNCTION live_delete(q queue, s bigint) RETURNS boolean
+-- Delete a job that is SCHEDULED or READY, and locked.
+CREATE OR REPLACE FUNCTION live_delete(q queue, s bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     j job_row := job_load(q.no, s);
 BEGIN
-    IF j.state IS NULL OR j.state NOT IN (@JOB_SCHEDULED@, @JOB_READY@) THEN
-        RETURN false;
-    END IF;
     DELETE FROM job_live l WHERE l.queue = q.no AND l.seq = s;
     DELETE FROM job b WHERE b.seq = s;
     PERFORM depth_add(q.no, -(j.state = @JOB_SCHEDULED@)::int, 0, -1, 0);
@@ -199,34 +213,52 @@ BEGIN
     IF j.state = @JOB_READY@ AND NOT j.blocked THEN
         PERFORM group_leave(q, j.grp);
     END IF;
-    RETURN true;
 END
 $$;
 
--- The jobs of a queue that a purge may delete and one more, by seq. The children of a live parent
--- stay.
+-- The first ended jobs of a queue and state that a purge may delete, locked. (One state only: the
+-- index has them in this order, so no more rows are read and locked than are taken.)
+CREATE OR REPLACE FUNCTION done_purgeable(qn int, st int, newest bigint, n_max int)
+RETURNS SETOF bigint
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN QUERY
+        SELECT e.seq
+          FROM job_done e
+          LEFT JOIN LATERAL (SELECT i.parent, i.unique_key FROM job i WHERE i.seq = e.seq
+                             LIMIT 1) AS b ON true
+         WHERE e.queue = qn AND e.state = st AND e.completed_ms <= newest
+           AND job_lives(b.parent) IS NOT TRUE
+           AND (b.unique_key IS NULL OR unique_lock(qn, b.unique_key, e.seq))
+         ORDER BY e.seq LIMIT n_max FOR UPDATE OF e SKIP LOCKED;
+END
+$$;
+
+-- The jobs of a queue that a purge may delete and one more, by seq, locked. The children of a live
+-- parent stay.
 CREATE OR REPLACE FUNCTION job_purgeable(qn int, newest bigint, states bigint, n_max int,
                                          wall bigint)
 RETURNS TABLE (seq bigint, state int)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN QUERY
         SELECT x.seq, x.state FROM (
-            (SELECT l.seq, @JOB_NONE@ AS state FROM job_live l
-              WHERE l.queue = qn AND states & (@JOB_BIT_SCHEDULED@ + @JOB_BIT_READY@) <> 0
-                AND l.lane & 7 IN (@LANE_SCHEDULED@, @LANE_READY@, @LANE_BLOCKED@, @LANE_UNDECIDED@)
-                AND l.updated_ms <= newest
-                AND states & CASE WHEN l.lane & 7 = @LANE_SCHEDULED@
-                                  AND l.run_at_ms > wall THEN @JOB_BIT_SCHEDULED@
-                                      ELSE @JOB_BIT_READY@ END <> 0
-                AND job_lives(l.parent) IS NOT TRUE
-              ORDER BY l.seq LIMIT n_max + 1)
+            SELECT y.seq, @JOB_NONE@ AS state FROM (
+                SELECT l.seq FROM job_live l
+                 WHERE l.queue = qn AND states & (@JOB_BIT_SCHEDULED@ + @JOB_BIT_READY@) <> 0
+                   AND l.lane & 7 IN (@LANE_SCHEDULED@, @LANE_READY@, @LANE_BLOCKED@,
+                                      @LANE_UNDECIDED@)
+                   AND l.updated_ms <= newest
+                   AND states & CASE WHEN l.lane & 7 = @LANE_SCHEDULED@
+                                     AND l.run_at_ms > wall THEN @JOB_BIT_SCHEDULED@
+                                         ELSE @JOB_BIT_READY@ END <> 0
+                   AND job_lives(l.parent) IS NOT TRUE
+                 ORDER BY l.seq LIMIT n_max + 1 FOR UPDATE SKIP LOCKED) AS y
             UNION ALL
-            (SELECT e.seq, e.state::int FROM job_done e
-              WHERE e.queue = qn AND e.state IN (@JOB_COMPLETED@, @JOB_FAILED@, @JOB_CANCELLED@)
-                AND states & (1 << e.state::int) <> 0 AND e.completed_ms <= newest
-                AND job_lives((SELECT c.parent FROM job c WHERE c.seq = e.seq)) IS NOT TRUE
-              ORDER BY e.seq LIMIT n_max + 1)) AS x
+            SELECT y.seq, u.state
+              FROM unnest(ARRAY[@JOB_COMPLETED@, @JOB_FAILED@, @JOB_CANCELLED@]) AS u (state),
+                   done_purgeable(qn, u.state, newest, n_max + 1) AS y (seq)
+             WHERE states & (1 << u.state) <> 0) AS x
          ORDER BY x.seq LIMIT n_max + 1;
 END
 $$;
@@ -253,7 +285,8 @@ BEGIN
             IF x.state <> @JOB_NONE@ THEN
                 ended  := ended || x.seq;
                 states := states || x.state;
-            ELSIF live_delete(q, x.seq) THEN
+            ELSE
+                PERFORM live_delete(q, x.seq);
                 purged := purged + 1;
             END IF;
         END LOOP;

@@ -63,18 +63,20 @@ DECLARE
     states int[];
     ss     bigint[];
     n      int := 0;
-    more   boolean;
 BEGIN
-    -- A job that is being retried is locked, and skipped.
+    -- One more than are deleted shows whether there is more to do. A job that is being retried is
+    -- locked and skipped, and so is one whose unique key is being taken over.
     SELECT array_agg(x.queue), array_agg(x.state), array_agg(x.seq) INTO qs, states, ss
-      FROM (SELECT e.queue, e.state, e.seq FROM job_done e
-            WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807
-             ORDER BY e.purge_at_ms, e.seq LIMIT n_max FOR UPDATE SKIP LOCKED) AS x;
+      FROM (SELECT e.queue, e.state, e.seq
+              FROM job_done e
+              LEFT JOIN LATERAL (SELECT i.unique_key FROM job i WHERE i.seq = e.seq
+                                 LIMIT 1) AS b ON true
+             WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807
+               AND (b.unique_key IS NULL OR unique_lock(e.queue, b.unique_key, e.seq))
+             ORDER BY e.purge_at_ms, e.seq LIMIT n_max + 1 FOR UPDATE OF e SKIP LOCKED) AS x;
     IF ss IS NOT NULL THEN
-        n := done_delete(qs, states, ss);
+        n := done_delete(qs[1:n_max], states[1:n_max], ss[1:n_max]);
     END IF;
-    more := EXISTS (SELECT FROM job_done e
-                    WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807);
     -- Workers that have not claimed for long.
     DELETE FROM job_worker w
       USING (SELECT i.queue, i.worker, i.n FROM job_worker i
@@ -82,7 +84,8 @@ BEGIN
               ORDER BY i.seen_ms LIMIT n_max FOR UPDATE SKIP LOCKED) AS i
       WHERE w.queue = i.queue AND w.worker = i.worker AND w.n = i.n;
     RETURN jsonb_build_object('status', @STATUS_OK@,
-                              'flags', CASE WHEN more THEN @OUT_MORE@ ELSE 0 END,
+                              'flags', CASE WHEN cardinality(ss) > n_max THEN @OUT_MORE@
+                                            ELSE 0 END,
                               'sweep', jsonb_build_object('n_purged', n));
 END
 $$;

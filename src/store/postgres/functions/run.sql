@@ -234,7 +234,7 @@ BEGIN
     IF NOT lease_linger(l, now) THEN
         PERFORM lease_end(l, @LEASE_ON_RELEASE@, now, wall);
     END IF;
-    PERFORM key_give_on(r.tenant, r.key, now, wall);
+    PERFORM key_offer_next(r.tenant, r.key, now, wall);
     RETURN run_head(r, @STATUS_OK@, now, wall);
 END $$;
 
@@ -251,7 +251,7 @@ BEGIN
     ELSIF r.state = @RUN_PENDING@ THEN
         r := run_end(r, 'cancel', o->>'error', wall);
         PERFORM run_leave(was, now, wall);
-        PERFORM key_give_on(r.tenant, r.key, now, wall);
+        PERFORM key_offer_next(r.tenant, r.key, now, wall);
     END IF;
     RETURN run_head(r, @STATUS_OK@, now, wall);
 END $$;

@@ -23,7 +23,7 @@ BEGIN
                       FROM run r WHERE r.seq = r_seq);
 END $$;
 
--- HELD, with the lease in the way, if any, and the run, if given.
+-- HELD, with the conflicting lease, if any, and the run, if given.
 CREATE OR REPLACE FUNCTION run_held(o jsonb, r run, now bigint, wall bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -173,7 +173,7 @@ BEGIN
             PERFORM run_ask_stop(r, 'replaced by run ' || (o->>'id'), wall);
         END IF;
     END LOOP;
-    PERFORM key_give_on(o->>'tenant', o->>'key', now, wall);
+    PERFORM key_offer_next(o->>'tenant', o->>'key', now, wall);
 END $$;
 
 -- The new run takes the key or queues for it; then the runs that it replaces end, and its turn may

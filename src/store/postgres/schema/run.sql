@@ -1,8 +1,8 @@
 -- schema/run.sql: runs and their logs. The rules are in src/core/runs.md.
 
--- Runs, live (PENDING, RUNNING) and ended. Live ones are few and change
--- often, ended ones are many and never change again until they are purged. A stage writes no
--- indexed column, and there is room beside the row: the update stays within the page (HOT).
+-- Runs, live (PENDING, RUNNING) and ended. Live ones are few and change often, ended ones are many
+-- and never change again until they are purged. A stage writes no indexed column, and there is room
+-- beside the row: the update stays within the page (HOT).
 CREATE TABLE run (
     seq        bigint  NOT NULL,    -- order of starts, a ticket
     tenant     text    COLLATE "C" NOT NULL,

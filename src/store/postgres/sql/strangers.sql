@@ -2,9 +2,12 @@
 -- and superusers. Unless $2 is set, and if we are not a superuser, we also trust the owner of the
 -- schema and the roles that the owner lets create in it: a role that was granted access to a store
 -- uses what another role has installed. The statement checks everything that would be run or read
--- with our rights (triggers by their functions), and also who could add to it later. All names are
--- qualified with pg_catalog, and operators get exactly the types that it defines, so nothing in
--- another schema of the search_path is a better match.
+-- with our rights (triggers by their functions), and also who could add to it later.
+--
+-- It runs with the search_path of the session, in which others may have created functions and
+-- operators. So all names are qualified with pg_catalog, and both sides of every comparison are of
+-- one type: of all operators in the path PostgreSQL takes one for exactly these types, from the
+-- first schema that has one, and that is pg_catalog. It has none for an oid and a regclass.
 --
 -- What is in the schema is found through pg_depend, in which every such object refers to it, by an
 -- index; the catalogues have no index by schema, and reading them costs more than all else that a
@@ -28,7 +31,7 @@ trusted AS (
 d AS MATERIALIZED (
     SELECT d.classid, d.objid
       FROM pg_catalog.pg_depend d
-     WHERE d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+     WHERE d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
        AND d.refobjid = (SELECT s.oid FROM s LIMIT 1)),
 o (class, object, owner) AS MATERIALIZED (
     SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid, s.oid, s.nspowner FROM s
@@ -37,27 +40,27 @@ o (class, object, owner) AS MATERIALIZED (
     UNION ALL
     SELECT d.classid, d.objid,
            CASE d.classid
-           WHEN 'pg_catalog.pg_class'::pg_catalog.regclass
+           WHEN 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
            THEN (SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid = d.objid)
-           WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass
+           WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
            THEN (SELECT p.proowner FROM pg_catalog.pg_proc p WHERE p.oid = d.objid)
-           WHEN 'pg_catalog.pg_type'::pg_catalog.regclass
+           WHEN 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
            THEN (SELECT t.typowner FROM pg_catalog.pg_type t WHERE t.oid = d.objid)
-           WHEN 'pg_catalog.pg_operator'::pg_catalog.regclass
+           WHEN 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid
            THEN (SELECT x.oprowner FROM pg_catalog.pg_operator x WHERE x.oid = d.objid)
-           WHEN 'pg_catalog.pg_opclass'::pg_catalog.regclass
+           WHEN 'pg_catalog.pg_opclass'::pg_catalog.regclass::pg_catalog.oid
            THEN (SELECT x.opcowner FROM pg_catalog.pg_opclass x WHERE x.oid = d.objid)
-           WHEN 'pg_catalog.pg_collation'::pg_catalog.regclass
+           WHEN 'pg_catalog.pg_collation'::pg_catalog.regclass::pg_catalog.oid
            THEN (SELECT x.collowner FROM pg_catalog.pg_collation x WHERE x.oid = d.objid)
            END
       FROM d
     UNION ALL
-    SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid,
+    SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass::pg_catalog.oid, t.oid,
            (SELECT p.proowner FROM pg_catalog.pg_proc p WHERE p.oid = t.tgfoid)
       FROM d, LATERAL (SELECT t.oid, t.tgfoid FROM pg_catalog.pg_trigger t
                         WHERE t.tgrelid = d.objid AND NOT t.tgisinternal
                        OFFSET 0) t
-     WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass)
+     WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid)
 SELECT coalesce(i.type, 'privilege'), coalesce(i.identity, 'CREATE'),
        coalesce(r.rolname::pg_catalog.text, 'PUBLIC')
   FROM o

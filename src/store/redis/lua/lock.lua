@@ -6,7 +6,7 @@
 -- addition to the readers in lock_rows.lua:
 --   L.expire(c, ks)               end what is overdue on a loaded key, and offer it to waiters
 --   L.find(c, t, k, holder)       the lease or waiter of a holder, or nil
---   L.key_give_on(c, t, k)        offer a key to its waiters, as far as it is free
+--   L.key_offer_next(c, t, k)     offer a key to its waiters, as far as it is free
 --   L.lease_end(c, l, how)        end a lease in state `how`, without offering its key
 --   L.waiter_leave(c, w)          remove a waiter, without offering its key
 --   L.lease_grant(c, o, run)      create a lease; returns its fence
@@ -16,7 +16,7 @@
 --                                 after it was queued
 --   L.refused(c, o)               the reply to a new request that is refused because it ended, or
 --                                 by a rank; or nil
---   L.held(c, t, k)               HELD, with the lease in the way
+--   L.held(c, t, k)               HELD, with the conflicting lease
 --   L.acquire_do(c, o, run)       the whole table of acquire; new leases and waiters belong to
 --                                 `run`
 do
@@ -151,7 +151,7 @@ L.expire = function(c, ks, counts)
   return n_expired + n_dropped
 end
 
-L.key_give_on = function(c, t, k)
+L.key_offer_next = function(c, t, k)
   L.offer_next(c, L.load(c, t, k))
 end
 
@@ -172,7 +172,7 @@ L.item = function(h, n_waiters)
   }
 end
 
--- HELD, with the lease in the way: the oldest (all conflict, or none).
+-- HELD, with the conflicting lease: the oldest (all conflict, or none).
 local function answer_held(c, ks)
   local in_the_way = L.lease_page(ks, '0', 1)[1] or ks.foreign
   local head = { status = @STATUS_HELD@, fence = L.newest(ks), now_ms = c.now, wall_ms = c.wall }

@@ -164,7 +164,7 @@ V.run_finish = function(c, o, data)
   if h then
     h.run = '0' -- it has ended already
     L.lease_end(c, h, @LEASE_ON_RELEASE@)
-    L.key_give_on(c, r.tenant, r.key)
+    L.key_offer_next(c, r.tenant, r.key)
   end
   return told(c, @STATUS_OK@, r)
 end
@@ -176,7 +176,7 @@ V.run_cancel = function(c, o)
     ask_stop(c, r, o.error)
   elseif r.state == @RUN_PENDING@ then
     drop_pending(c, r, 'cancel', o.error)
-    L.key_give_on(c, r.tenant, r.key)
+    L.key_offer_next(c, r.tenant, r.key)
   end
   return told(c, @STATUS_OK@, r)
 end
@@ -272,7 +272,7 @@ local function grant(c, lock, seq)
   return head
 end
 
--- HELD, with the lease in the way, if any, and the run, if given.
+-- HELD, with the conflicting lease, if any, and the run, if given.
 local function answer_held(c, o, r)
   local head = L.held(c, o.tenant, o.key)
   return r and beside(c, head, r) or head
@@ -378,7 +378,7 @@ local function replace(c, o, seq)
   for _, other in ipairs(call('ZRANGE', K(c, 'rp', o.tenant, o.key), 0, -1)) do
     if other ~= seq then drop_pending(c, read(c, other), 'replace', o.id) end
   end
-  L.key_give_on(c, o.tenant, o.key)
+  L.key_offer_next(c, o.tenant, o.key)
 end
 
 -- The new run takes the key or queues for it; then the runs that it replaces end, and its turn may

@@ -234,7 +234,7 @@ SELECT seq, ord, at FROM il_live
 
 -- ---- parents and children -----------------------------------------------------------------------
 
--- name: job_children_came
+-- name: job_children_pushed
 -- How many children a live parent has: they are numbered, and not purged while it lives.
 -- params:  1 parent
 -- returns: ordinal of the last one, NULL without any
