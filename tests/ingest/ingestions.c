@@ -370,9 +370,8 @@ I_TEST(hints_of_conflicts)
     il__buf_init(&text, 500);
     lease.age_ms = 23916;
     il__ingest_conflict_text("ingest:tracks", &run, &lease, &text);
-    T_STREQ(il__buf_str(&text),
-            "ingest:tracks is already being ingested: run r, held by l, for 24 s, at "
-            "ingest_laps 3/60 (stale_lock_suspected)");
+    T_STREQ(il__buf_str(&text), "ingest:tracks is already running: run r, held by l, for 24 s, at "
+                                "ingest_laps 3/60 (stale_lock_suspected)");
     il__arena_free(&mem);
     T_TRUE(e != NULL);
 }

@@ -262,7 +262,7 @@ il_status il__ingest_run_history(struct il__data *data, const il_run_info *run, 
 #define INGEST_HINT_FOREIGN "foreign_lock"
 const char *il__ingest_conflict(const il_run_info *run, const il_lease_info *lease, bool foreign,
                                 void **mem);
-/* The same for people: "ingest:liverc:7 is being ingested by … for 12s, at ingest_laps 3/60". */
+/* The same for people: "ingest:liverc:7 is already running: run …, held by …, for 12 s, at …". */
 void il__ingest_conflict_text(const char *key, const il_run_info *run, const il_lease_info *lease,
                               struct il__buf *out);
 
