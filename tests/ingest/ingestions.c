@@ -229,7 +229,6 @@ I_TEST(every_answer_to_a_trigger)
     } rows[] = {
         { IL_OK, 0, "own", INGEST_TRIGGER_STARTED },
         { IL_OK, 0, NULL, INGEST_TRIGGER_FAILED },
-        { IL_QUEUED, 0, "own", INGEST_TRIGGER_QUEUED },
         { IL_DUPLICATE, 0, "other", INGEST_TRIGGER_JOINED },
         { IL_DUPLICATE, 0, "own", INGEST_TRIGGER_STARTED }, /* sent twice */
         { IL_STATE, 0, "own", INGEST_TRIGGER_STARTED },
@@ -249,8 +248,7 @@ I_TEST(every_answer_to_a_trigger)
         run.state         = rows[i].status == IL_STATE ? IL_RUN_COMPLETED : IL_RUN_PENDING;
         T_EQ(answer(e, rows[i].status, rows[i].flags, rows[i].run != NULL ? &run : NULL, &taken),
              rows[i].answer);
-        T_EQ(taken, run.state == IL_RUN_PENDING && (rows[i].answer == INGEST_TRIGGER_STARTED ||
-                                                    rows[i].answer == INGEST_TRIGGER_QUEUED));
+        T_EQ(taken, run.state == IL_RUN_PENDING && rows[i].answer == INGEST_TRIGGER_STARTED);
     }
 }
 

@@ -325,8 +325,6 @@ answer_of(const il_op *op, const il_run_info *run)
     switch (op->status) {
     case IL_OK:
         return run != NULL ? INGEST_TRIGGER_STARTED : INGEST_TRIGGER_FAILED;
-    case IL_QUEUED:
-        return run != NULL ? INGEST_TRIGGER_QUEUED : INGEST_TRIGGER_FAILED;
     case IL_DUPLICATE:
         return own           ? INGEST_TRIGGER_STARTED
                : run != NULL ? INGEST_TRIGGER_JOINED
@@ -356,8 +354,7 @@ il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run, 
 {
     const il_run_info *run    = op->out.n_runs > 0 ? &op->out.runs[0] : NULL;
     enum ingest_answer answer = answer_of(op, run);
-    bool is_new = (answer == INGEST_TRIGGER_STARTED && run->state <= IL_RUN_RUNNING) ||
-                  answer == INGEST_TRIGGER_QUEUED;
+    bool               is_new = answer == INGEST_TRIGGER_STARTED && run->state <= IL_RUN_RUNNING;
 
     *ret_run   = run;
     *ret_taken = is_new || ((answer == INGEST_TRIGGER_JOINED || answer == INGEST_TRIGGER_HELD) &&

@@ -142,7 +142,6 @@ il_status il__ingest_start_op(const struct ingest_start *s, void **mem, il_op *o
 /* What the store has answered to a trigger. */
 enum ingest_answer {
     INGEST_TRIGGER_STARTED, /* a new run; or the run of this trigger, which was repeated */
-    INGEST_TRIGGER_QUEUED,  /* a new run that waits in line */
     INGEST_TRIGGER_JOINED,  /* policy join: the run that exists */
     INGEST_TRIGGER_HELD,    /* policy reject: another run exists, or somebody else holds its key */
     INGEST_TRIGGER_LIMITED, /* too many triggers within a minute or an hour */

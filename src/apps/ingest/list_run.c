@@ -175,8 +175,7 @@ started(const struct ingestion *g, const struct ingest_event_ref *e, const il_op
     bool               taken;
     enum ingest_answer answer = il__ingest_answer(g->run->work, op, &run, &taken);
 
-    if (answer != INGEST_TRIGGER_STARTED && answer != INGEST_TRIGGER_QUEUED &&
-        answer != INGEST_TRIGGER_JOINED)
+    if (answer != INGEST_TRIGGER_STARTED && answer != INGEST_TRIGGER_JOINED)
         return il__error_set(reterr, op->status, "cannot start the ingestion of event %s: %s",
                              e->source_event_id, il_status_text(op->status));
     IGNORE(json_array_append_new(items, json_pack("{s:s, s:s, s:b}", "source_event_id",

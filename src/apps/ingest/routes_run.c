@@ -77,7 +77,6 @@ started(struct http_request *r)
 
     switch (answer) {
     case INGEST_TRIGGER_STARTED:
-    case INGEST_TRIGGER_QUEUED:
     case INGEST_TRIGGER_JOINED:
         say(r, t, run, answer == INGEST_TRIGGER_JOINED);
         return;
