@@ -148,15 +148,10 @@ enum ingest_answer {
     INGEST_TRIGGER_FAILED,  /* anything else: op->status */
 };
 /*
- * Judge an applied op of il__ingest_start_op(), and hand the run to `w`, which must be that of the
- * engine: a new run at once, and one that exists if it has waited for 10 s without a holder. The
- * process that was to execute it has then died, or has no room; the store lets only one execute it.
- *
- * *ret_run: the new run or the one that exists, within op; NULL: the op names none. *ret_taken: it
- * was handed to `w`.
+ * Judge an applied op of il__ingest_start_op(), and hand a new run to `w`, the engine's executor.
+ * *ret_run: the new run or the one that exists, within op; NULL: the op names none.
  */
-enum ingest_answer il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run,
-                                     bool *ret_taken);
+enum ingest_answer il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run);
 /* Names of tracks, separated by commas? */
 bool il__ingest_are_slugs(const char *tracks);
 /* "depth" of a trigger: only laps_full. IL_OK, IL_INVAL (no such depth), IL_STATE. NULL is fine. */
@@ -223,6 +218,12 @@ void         il__ingest_stop(struct ingest *in);  /* start no more runs; does no
 void         il__ingest_close(struct ingest *in); /* NULL is fine */
 struct work *il__ingest_work(struct ingest *in);
 extern const struct work_kind il__ingest_kind;
+/*
+ * Execute a run that exists if nobody else will: it has waited for 10 s without a holder, and no
+ * server executes ingestions. A command that was to execute it may still be alive and short of
+ * room; the store lets only one execute it. Waits for the store.
+ */
+bool il__ingest_adopt(struct ingest *in, const il_run_info *run);
 
 /* The subject of a name; NULL: not one of ours, or out of memory. */
 struct ingest_subject *il__ingest_subject(const char *tenant, const char *name);
