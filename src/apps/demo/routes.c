@@ -34,7 +34,7 @@ is_ours(struct http_request *r)
 
     if (!ours)
         http_fail(r, 403, "FORBIDDEN", "auth", NULL,
-                  "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
+                  "only keys of the tenant " DEMO_TENANT " can use the demo");
     return ours;
 }
 
