@@ -99,7 +99,7 @@ pair(void **mem, const char *prefix, const char *name, const char *value)
 /*
  * The environment of a command: the variables passed on by the server; INTERLOCK_… from `own`
  * (name, value, name, …, NULL); INTERLOCK_PARAM_… from v's first n_params values; env: of the file.
- * *mem owns it. (step_command.c)
+ * *mem owns it.
  */
 static il_status
 env_build(struct runner *r, const char *const *own, const struct pipeline_values *v,
