@@ -26,7 +26,7 @@
  * Output:
  *   out.c          messages, colours, escaping, JSON
  *   grid.c         tables
- *   page.c         pages of listings of the data store
+ *   page.c         pages of listings
  *   print_item.c   jobs, queues, schedules, runs
  *   print_lease.c  leases
  *   run_show.c     one run, as its app shows it

@@ -10,6 +10,7 @@
 #include "cli/apply.h"
 #include "cli/cli.h"
 #include "cli/cmd_locks_report.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 #include "cli/print_lease.h"
 
@@ -150,8 +151,7 @@ print_page(struct cli *cli, const struct listing *l, const il_op *op)
         return 0;
     }
     int status = print_table(cli, l, op);
-    if (op->out.next != NULL)
-        il__cli_note(cli, "more items: --cursor '%s'", op->out.next);
+    il__cli_note_next(cli, op->out.next);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "cli/apply.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 
 /* ---- pause, resume --------------------------------------------------------------------------- */
@@ -158,8 +159,7 @@ print_stats(struct cli *cli, const il_op *op)
         return 0;
     }
     int status = print_queues(op);
-    if (op->out.next != NULL)
-        il__cli_note(cli, "more items: --cursor '%s'", op->out.next);
+    il__cli_note_next(cli, op->out.next);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "cli/apply.h"
 #include "cli/input.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 
 /* The choices of --missed are passed on by index. */
@@ -133,8 +134,7 @@ il__cli_cmd_queue_cron_list(struct cli *cli)
         il__cli_note(cli, "no schedules");
     } else {
         status = print_crons(&op);
-        if (op.out.next != NULL)
-            il__cli_note(cli, "more items: --cursor '%s'", op.out.next);
+        il__cli_note_next(cli, op.out.next);
     }
     il_op_release(&op);
     return status;

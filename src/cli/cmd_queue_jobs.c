@@ -10,6 +10,7 @@
 #include "cli/audit.h"
 #include "cli/find_id.h"
 #include "cli/input.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 
 #define ERROR_COLUMN 6 /* may be truncated on a narrow terminal */
@@ -71,8 +72,7 @@ il__cli_cmd_queue_list(struct cli *cli)
         if (op.out.n_jobs == 0)
             il__cli_note(cli, "no matching jobs in %s", queue);
         status = op.out.n_jobs > 0 ? print_jobs(&op) : 0;
-        if (op.out.next != NULL)
-            il__cli_note(cli, "more items: --cursor '%s'", op.out.next);
+        il__cli_note_next(cli, op.out.next);
     }
     il_op_release(&op);
     return status;

@@ -9,6 +9,7 @@
 #include "cli/find_id.h"
 #include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 #include "cli/request.h"
 #include "cli/run_kind.h"
@@ -127,8 +128,7 @@ il__cli_cmd_runs(struct cli *cli)
                      cli->store_missing ? "; the store does not exist yet" : "");
     } else {
         status = print_runs(&op);
-        if (op.out.next != NULL)
-            il__cli_note(cli, "more items: --cursor '%s'", op.out.next);
+        il__cli_note_next(cli, op.out.next);
     }
     il_op_release(&op);
     return status;

@@ -1,9 +1,16 @@
 /*
- * page.c: pages of listings of the data store; the contract is in page.h.
+ * page.c: pages of listings; the contract is in page.h.
  */
 #include "cli/page.h"
 
 #include "cli/print_item.h"
+
+void
+il__cli_note_next(const struct cli *cli, const char *next)
+{
+    if (next != NULL)
+        il__cli_note(cli, "more items: --cursor '%s'", next);
+}
 
 void
 il__cli_page_init(struct cli_page *p, struct cli *cli, int64_t limit, const char *const *headers,
@@ -57,7 +64,6 @@ il__cli_page_print(struct cli_page *p, const char *none)
         return 0;
     }
     int status = il__cli_grid_print(&p->grid);
-    if (next != NULL)
-        il__cli_note(p->cli, "more items: --cursor '%s'", next);
+    il__cli_note_next(p->cli, next);
     return status;
 }

@@ -1,10 +1,13 @@
 /*
- * page.h: pages of listings of the data store.
+ * page.h: pages of listings.
  */
 #ifndef IL_CLI_PAGE_H
 #define IL_CLI_PAGE_H
 
 #include "cli/cli.h"
+
+/* Say how to list what follows; NULL: nothing does. */
+void il__cli_note_next(const struct cli *cli, const char *next);
 
 /*
  * A page of rows that arrive one by one, with one row more than wanted; the next page continues

@@ -59,9 +59,9 @@ def rig(engine):
         shutil.rmtree(r.folder, ignore_errors=True)
 
 
-def refused(answer, status, code):
+def refused(answer, status, code, text=""):
     error = answer.expect(status).json["error"]
-    assert (error["code"], error["source"]) == (code, "campus"), error
+    assert (error["code"], error["source"]) == (code, "campus") and text in error["message"], error
 
 
 def a_season(engine):
@@ -79,6 +79,8 @@ def a_season(engine):
             r.post(f"/tournaments/{t}/transition", {"state": state}, status=200)
         m = r.post(f"/tournaments/{t}/matches", {"home": ada, "away": bob}, status=201)["id"]
         refused(r.post(f"/tournaments/{t}/finalize"), 409, "MATCHES_UNFINISHED")
+        refused(r.post(f"/tournaments/{t}/transition", {"state": "COMPLETED"}), 409, "MATCHES_UNFINISHED",
+                f"cannot complete tournament {t}: 1 matches are not finished")
         r.post(f"/matches/{m}/finish", {"home_goals": 2, "away_goals": 0}, status=200)
         done = r.post(f"/tournaments/{t}/finalize", status=200)
         assert (done["paid"], done["items"][0]["user"], done["items"][0]["xp"]) == (2, ada, 500), done
@@ -93,6 +95,21 @@ def a_season(engine):
         assert re.search(r'interlock_row_lock_hold_seconds_count\{pipeline="reward",entity="UserLicense"\} 1', metrics), metrics
         assert 'interlock_campus_null_deltas_permille 500' in metrics  # bob has no license
         assert 'interlock_campus_integrity_rollbacks_total{race="double_grant"} 0' in metrics
+
+
+def a_cancelled_tournament(engine):
+    with rig(engine) as r:
+        ada, bob = r.user("ada"), r.user("bob")
+        t = r.tournament("cup")
+        for user in ada, bob:
+            r.post(f"/tournaments/{t}/enroll", {"user": user}, status=201)
+        for state in "ENROLLMENT_CLOSED", "CHECK_IN_OPEN", "IN_PROGRESS":
+            r.post(f"/tournaments/{t}/transition", {"state": state}, status=200)
+        m = r.post(f"/tournaments/{t}/matches", {"home": ada, "away": bob}, status=201)["id"]
+        r.post(f"/tournaments/{t}/transition", {"state": "CANCELLED"}, status=200)
+        told = f"matches of tournament {t} cannot change: it is CANCELLED"
+        refused(r.post(f"/matches/{m}/finish", {"home_goals": 2, "away_goals": 0}), 409, "TOURNAMENT_STATE", told)
+        refused(r.post(f"/tournaments/{t}/matches", {"home": ada, "away": bob}), 409, "TOURNAMENT_STATE", told)
 
 
 def all_pages(r, path, limit):
@@ -270,7 +287,7 @@ def a_key_is_one_effect(engine):
 
 
 for ENGINE in ("sqlite", "postgres"):
-    for FUNCTION in (a_season, pages, sessions, a_key_is_one_effect, killed_before_the_answer):
+    for FUNCTION in (a_season, a_cancelled_tournament, pages, sessions, a_key_is_one_effect, killed_before_the_answer):
         def TEST(engine=ENGINE, function=FUNCTION):
             function(engine)
         TEST.__doc__ = f"{FUNCTION.__name__}, {ENGINE}"

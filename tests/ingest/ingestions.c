@@ -200,8 +200,7 @@ I_TEST(one_bad_track)
 /* ---- answers to triggers --------------------------------------------------------------------- */
 
 static enum ingest_answer
-answer(struct t_engine_of_runs *e, il_status status, unsigned flags, const il_run_info *run,
-       bool *ret_taken)
+answer(struct t_engine_of_runs *e, il_status status, unsigned flags, const il_run_info *run)
 {
     const il_run_info *shown;
     il_run_info        runs[1];
@@ -214,7 +213,7 @@ answer(struct t_engine_of_runs *e, il_status status, unsigned flags, const il_ru
     op.out.runs   = runs;
     if (run != NULL)
         runs[0] = *run;
-    enum ingest_answer a = il__ingest_answer(il__ingest_work(e->in), &op, &shown, ret_taken);
+    enum ingest_answer a = il__ingest_answer(il__ingest_work(e->in), &op, &shown);
     T_EQ(shown == (run != NULL ? runs : NULL), true);
     return a;
 }
@@ -229,7 +228,6 @@ I_TEST(every_answer_to_a_trigger)
     } rows[] = {
         { IL_OK, 0, "own", INGEST_TRIGGER_STARTED },
         { IL_OK, 0, NULL, INGEST_TRIGGER_FAILED },
-        { IL_QUEUED, 0, "own", INGEST_TRIGGER_QUEUED },
         { IL_DUPLICATE, 0, "other", INGEST_TRIGGER_JOINED },
         { IL_DUPLICATE, 0, "own", INGEST_TRIGGER_STARTED }, /* sent twice */
         { IL_STATE, 0, "own", INGEST_TRIGGER_STARTED },
@@ -244,43 +242,54 @@ I_TEST(every_answer_to_a_trigger)
     int64_t now_ms = il__clock_wall_ms();
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        il_run_info run   = { .id = rows[i].run, .holder = "", .created_at_ms = now_ms };
-        bool        taken = false;
-        run.state         = rows[i].status == IL_STATE ? IL_RUN_COMPLETED : IL_RUN_PENDING;
-        T_EQ(answer(e, rows[i].status, rows[i].flags, rows[i].run != NULL ? &run : NULL, &taken),
+        il_run_info run = { .id = rows[i].run, .holder = "", .created_at_ms = now_ms };
+        run.state       = rows[i].status == IL_STATE ? IL_RUN_COMPLETED : IL_RUN_PENDING;
+        T_EQ(answer(e, rows[i].status, rows[i].flags, rows[i].run != NULL ? &run : NULL),
              rows[i].answer);
-        T_EQ(taken, run.state == IL_RUN_PENDING && (rows[i].answer == INGEST_TRIGGER_STARTED ||
-                                                    rows[i].answer == INGEST_TRIGGER_QUEUED));
     }
 }
 
-/* The process that has triggered it dies before it executes it: whoever joins it does. */
+/* A server that executes ingestions holds this; see apps/work/presence.c. */
+static il_lease *
+serve_ingestions(struct t_engine_of_runs *e)
+{
+    il_acquire_opts o     = IL_ACQUIRE_OPTS_INIT;
+    il_lease       *lease = NULL;
+
+    o.tenant = il__ingest_kind.presence;
+    o.mode   = IL_MODE_SHARED;
+    T_EQ(il_acquire(e->h, "serving", &o, &lease, NULL), IL_OK);
+    return lease;
+}
+
+/* The process that has triggered it dies before it executes it: whoever joins it does, unless it
+ * only waits for room on a server. */
 I_TEST(an_abandoned_run_is_executed)
 {
-    struct ingest_start s     = { .kind            = INGEST_RUN_EVENT,
-                                  .tenant          = T_DEFAULT,
-                                  .id              = "abandoned",
-                                  .type            = "cli",
-                                  .source_event_id = T_EVENT,
-                                  .track_slug      = T_SLUG };
-    il_op               op    = { .type = IL_OP_NONE };
-    void               *mem   = NULL;
-    bool                taken = true;
+    struct ingest_start s   = { .kind            = INGEST_RUN_EVENT,
+                                .tenant          = T_DEFAULT,
+                                .id              = "abandoned",
+                                .type            = "cli",
+                                .source_event_id = T_EVENT,
+                                .track_slug      = T_SLUG };
+    il_op               op  = { .type = IL_OP_NONE };
+    void               *mem = NULL;
 
     T_EQ(il__ingest_start_op(&s, &mem, &op, NULL), IL_OK);
     T_EQ(il_apply(e->h, &op, 1, NULL), IL_OK);
     T_EQ(op.status, IL_OK);
     il_run_info run = op.out.runs[0];
-    T_EQ(answer(e, IL_DUPLICATE, 0, &run, &taken), INGEST_TRIGGER_JOINED);
-    T_EQ(taken, false); /* it may only have to wait for room */
+    T_EQ(il__ingest_adopt(e->in, &run), false); /* somebody may be about to */
     run.created_at_ms -= 11000;
-    T_EQ(answer(e, IL_DUPLICATE, 0, &run, &taken), INGEST_TRIGGER_JOINED);
-    T_EQ(taken, true);
+    il_lease *server = serve_ingestions(e);
+    T_EQ(il__ingest_adopt(e->in, &run), false);
+    T_EQ(il_lease_release(server, NULL), IL_OK);
+    il_lease_free(server);
+    T_EQ(il__ingest_adopt(e->in, &run), true);
     json_t *shown = t_await_run(e, s.id);
     T_STREQ(t_text(shown, "status", NULL), "COMPLETED");
     json_decref(shown);
-    T_EQ(answer(e, IL_HELD, 0, &run, &taken), INGEST_TRIGGER_HELD);
-    T_EQ(taken, true); /* the store refuses to execute it again */
+    T_EQ(il__ingest_adopt(e->in, &run), true); /* the store refuses to execute it again */
     il_op_release(&op);
     il__arena_free(&mem);
 }
@@ -370,9 +379,8 @@ I_TEST(hints_of_conflicts)
     il__buf_init(&text, 500);
     lease.age_ms = 23916;
     il__ingest_conflict_text("ingest:tracks", &run, &lease, &text);
-    T_STREQ(il__buf_str(&text),
-            "ingest:tracks is already being ingested: run r, held by l, for 24 s, at "
-            "ingest_laps 3/60 (stale_lock_suspected)");
+    T_STREQ(il__buf_str(&text), "ingest:tracks is already running: run r, held by l, for 24 s, at "
+                                "ingest_laps 3/60 (stale_lock_suspected)");
     il__arena_free(&mem);
     T_TRUE(e != NULL);
 }

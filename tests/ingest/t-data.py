@@ -141,6 +141,7 @@ def links(it):
     for remote in (False, True):
         found = json.loads(it.run("ingest", "links", "--json", "--state", "confirmed", remote=remote))["items"]
         assert [(f["email"], f["driver_name"], f["score"]) for f in found] == [("fast@example.org", name, 1.0)]
+        assert it.run("ingest", "links", "--state", "conflict", remote=remote) == "" and "no links" in it.err, it.err
     one = found[0]["id"]
     assert "rejected" in it.run("ingest", "links", "reject", one)
     it.run("ingest", "event", it.event, "--force", "--quiet")

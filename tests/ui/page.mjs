@@ -479,6 +479,51 @@ const tests = {
     );
   },
 
+  async keys_with_a_prefix_see_no_views_that_refuse_them() {
+    const newKey = async (prefix) => {
+      const body = { tenant: "default", name: `limited to ${prefix}`, role: "admin", prefix };
+      return (await server.post("/admin/api-keys", body)).key;
+    };
+    const nav = (page) => page.getByRole("navigation", { name: "Views" });
+    await signedIn(
+      async (page) => {
+        const links = await nav(page).getByRole("link").all();
+        const views = await Promise.all(links.map((link) => link.innerText()));
+        same(
+          views.filter((view) => ["Ingestion", "Campus", "Usage"].includes(view)),
+          [],
+          "views of more than names",
+        );
+        check(views.includes("Locks") && views.includes("Settings"), `others: ${views}`);
+        for (const [path, title] of Object.entries(VIEWS)) {
+          await go(page, path);
+          const shown = views.includes(title);
+          const heading = await page.locator("main h1").first().innerText();
+          same(heading, shown ? title : "Page not found", path);
+          same(await page.locator("main .error-box").count(), 0, `refusals on ${path}`);
+        }
+        await go(page, "/");
+        await page.getByText("Locks held").waitFor();
+        same(await page.getByText("Last hour").count(), 0, "samples");
+        await go(page, "/pipelines");
+        same(await button(page, "Reload files").count(), 0, "Reload files");
+      },
+      { key: await newKey("a:") },
+    );
+    await signedIn(
+      async (page) => {
+        await nav(page).getByRole("link", { name: "Usage" }).waitFor();
+      },
+      { key: await newKey("usage") },
+    );
+    await signedIn(
+      async (page) => {
+        await button(page, "Reload files").waitFor();
+      },
+      { key: await newKey("pipe"), hash: "/pipelines" },
+    );
+  },
+
   async addresses_lead_to_filters_and_pages() {
     for (let i = 0; i < 60; i++) await acquire(`page:${String(i).padStart(2, "0")}`);
     await signedIn(

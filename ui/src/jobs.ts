@@ -7,5 +7,4 @@ export const jobPath = (id: string): string => `/jobs/${encodeURIComponent(id)}`
 export const retry = (j: Job): Promise<unknown> =>
   act("POST", `${jobPath(j.id)}/retry`, {}, "the job is due now");
 
-
 export const jobTone = (j: Job): "bad" | undefined => (j.state === "FAILED" ? "bad" : undefined);

@@ -6,6 +6,8 @@ export interface Session {
   tenant: string;
   key_id: string;
   permissions: string[];
+  /** The key may only use names that start with this; empty: all names. */
+  prefix: string | null;
   expires_at: string;
   version: string;
   demo: boolean;
@@ -106,10 +108,13 @@ const ROLES = ["read", "write", "operator", "admin"];
 /**
  * Whether the key may do what needs this permission: a role, or an app's own such as "admin:usage".
  * `route` is the permission named after the route ("lock:break"), which a key can have by itself.
+ * `names` is the x-key-prefix of the route: a key with a prefix must cover it, which none does if
+ * it is empty.
  */
-export function can(permission: string, route?: string): boolean {
+export function can(permission: string, route?: string, names?: string): boolean {
   const now = sessionState.get();
   if (now.state !== "in") return false;
+  if (names !== undefined && !names.startsWith(now.session.prefix ?? "")) return false;
   const mine = now.session.permissions;
   if (route !== undefined && mine.includes(route)) return true;
   if (permission === "any" || mine.includes("admin")) return true;

@@ -20,8 +20,8 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* The tables at the place of --store and --data. */
-struct ground {
+/* A call on the tables at the place of --store and --data. */
+struct local {
     struct tables_place *place;
     il_guard            *db;
     struct campus_call   call;
@@ -29,11 +29,11 @@ struct ground {
 };
 
 static void
-ground_release(struct ground *g)
+local_release(struct local *l)
 {
-    il_guard_close(g->db);
-    il__tables_place_close(g->place);
-    il__arena_free(&g->call.mem);
+    il_guard_close(l->db);
+    il__tables_place_close(l->place);
+    il__arena_free(&l->call.mem);
 }
 
 static const char *
@@ -45,19 +45,19 @@ data_url(const struct cli *cli)
 }
 
 static il_status
-ground_open(struct ground *g, const struct cli *cli, il_error *reterr)
+local_open(struct local *l, const struct cli *cli, il_error *reterr)
 {
     il_status st = il__tables_place_open(CLI_SETTING(cli, store)->text, data_url(cli), false,
-                                         &g->place, reterr);
+                                         &l->place, reterr);
 
     if (st == IL_OK)
-        st = il__tables_open(&campus_tables, g->place, NULL, &g->db, reterr);
-    if (st == IL_OK && il_uuid(g->id) != IL_OK)
+        st = il__tables_open(&campus_tables, l->place, NULL, &l->db, reterr);
+    if (st == IL_OK && il_uuid(l->id) != IL_OK)
         st = il__error_set(reterr, IL_STORE, "cannot read random bytes");
-    g->call = (struct campus_call){ .db     = g->db,
+    l->call = (struct campus_call){ .db     = l->db,
                                     .store  = cli->store,
                                     .tenant = CLI_SETTING(cli, tenant)->text,
-                                    .id     = g->id,
+                                    .id     = l->id,
                                     .now_ms = il__clock_wall_ms() };
     return st;
 }
@@ -162,16 +162,16 @@ ask_server(const struct cli *cli, const struct campus_operation *op, struct camp
 static int
 operate(struct cli *cli, enum campus_operation_id id, struct campus_in *in)
 {
-    const struct campus_operation     *op = &campus_operations[id];
-    AUTO(ground_release) struct ground g  = { .db = NULL };
-    union campus_out                   out;
-    il_error                           err = { .message = "" };
+    const struct campus_operation   *op = &campus_operations[id];
+    AUTO(local_release) struct local l  = { .db = NULL };
+    union campus_out                 out;
+    il_error                         err = { .message = "" };
 
     if (il__cli_is_remote(cli))
         return ask_server(cli, op, in);
-    il_status st = ground_open(&g, cli, &err);
+    il_status st = local_open(&l, cli, &err);
     if (st == IL_OK)
-        st = op->fn(&g.call, in, &out, &err);
+        st = op->fn(&l.call, in, &out, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     return print(cli,
@@ -275,8 +275,8 @@ show_seeding(void *cookie, uint64_t done, uint64_t total)
 int
 il__cli_cmd_campus_seed(struct cli *cli)
 {
-    AUTO(ground_release) struct ground g   = { .db = NULL };
-    il_error                           err = { .message = "" };
+    AUTO(local_release) struct local l   = { .db = NULL };
+    il_error                         err = { .message = "" };
     struct campus_seed s = { .seed          = (uint64_t)CLI_OPTION(cli, campus_seed, seed)->number,
                              .n_users       = CLI_OPTION(cli, campus_seed, users)->number,
                              .n_tournaments = CLI_OPTION(cli, campus_seed, tournaments)->number,
@@ -286,13 +286,13 @@ il__cli_cmd_campus_seed(struct cli *cli)
 
     il_status st = il__cli_store_not_server(cli, "it needs direct access to a store", &err);
     if (st == IL_OK)
-        st = ground_open(&g, cli, &err);
+        st = local_open(&l, cli, &err);
     if (st == IL_OK)
-        st = campus_seed(&g.call, &s, &err);
+        st = campus_seed(&l.call, &s, &err);
     il__cli_progress_end();
     if (st != IL_OK)
         return il__cli_fail(&err);
-    return print(cli, json_pack("{s:s, s:I, s:I, s:I}", "tenant", g.call.tenant, "users",
+    return print(cli, json_pack("{s:s, s:I, s:I, s:I}", "tenant", l.call.tenant, "users",
                                 (json_int_t)s.n_users, "tournaments", (json_int_t)s.n_tournaments,
                                 "sessions", (json_int_t)s.n_sessions));
 }
@@ -300,16 +300,16 @@ il__cli_cmd_campus_seed(struct cli *cli)
 int
 il__cli_cmd_campus_normalise_skills(struct cli *cli)
 {
-    AUTO(ground_release) struct ground g     = { .db = NULL };
-    bool                               apply = CLI_GIVEN(cli, campus_normalise_skills, apply);
-    struct campus_debt                 debt  = { 0 };
-    il_error                           err   = { .message = "" };
+    AUTO(local_release) struct local l     = { .db = NULL };
+    bool                             apply = CLI_GIVEN(cli, campus_normalise_skills, apply);
+    struct campus_debt               debt  = { 0 };
+    il_error                         err   = { .message = "" };
 
     il_status st = il__cli_store_not_server(cli, "it needs direct access to a store", &err);
     if (st == IL_OK)
-        st = ground_open(&g, cli, &err);
+        st = local_open(&l, cli, &err);
     if (st == IL_OK)
-        st = campus_normalise(&g.call, apply, &debt, &err);
+        st = campus_normalise(&l.call, apply, &debt, &err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     return print(cli,
@@ -392,14 +392,14 @@ print_storm(const struct cli *cli, const struct campus_storm_result *r)
 static il_status
 look_for_data(const struct cli *cli, il_error *reterr)
 {
-    AUTO(ground_release) struct ground g = { .db = NULL };
-    struct campus_user                 user;
-    il_status                          st = ground_open(&g, cli, reterr);
+    AUTO(local_release) struct local l = { .db = NULL };
+    struct campus_user               user;
+    il_status                        st = local_open(&l, cli, reterr);
 
     if (st == IL_OK)
         st =
-            campus_user_get(&g.call, &(struct campus_in){ .user = "seed-user-001" }, &user, reterr);
-    if (g.call.code == CAMPUS_E_USER_NOT_FOUND)
+            campus_user_get(&l.call, &(struct campus_in){ .user = "seed-user-001" }, &user, reterr);
+    if (l.call.code == CAMPUS_E_USER_NOT_FOUND)
         st = il__error_set(reterr, IL_NOT_FOUND,
                            "campus storm: no sample data; run `interlock campus seed` first");
     return st;

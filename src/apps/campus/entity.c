@@ -517,7 +517,7 @@ require_in_progress(struct campus_call *c, const struct campus_tournament *t, il
     if (campus_state_named(t->state) == CAMPUS_IN_PROGRESS)
         return IL_OK;
     return campus_refuse(c, CAMPUS_E_TOURNAMENT_STATE, reterr,
-                         "cannot create a match: tournament %s is %s, not IN_PROGRESS", t->id,
+                         "matches of tournament %s cannot change: it is %s, not IN_PROGRESS", t->id,
                          t->state);
 }
 

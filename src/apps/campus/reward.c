@@ -67,7 +67,7 @@ campus_require_matches(struct campus_op *op, il_guard_tx *tx, struct campus_rows
     il_status st = campus_read(op->c, tx, &look, OF(op), ret, reterr);
     if (st == IL_OK && campus_int(ret, 0, 0) > 0)
         st = campus_refuse(op->c, CAMPUS_E_MATCHES_UNFINISHED, reterr,
-                           "cannot finalize tournament %s: %" PRId64 " matches are not finished",
+                           "cannot complete tournament %s: %" PRId64 " matches are not finished",
                            op->in->tournament, campus_int(ret, 0, 0));
     return st;
 }

@@ -282,7 +282,7 @@ transact(void *db, il__schema_fn *fn, void *cookie, il_error *reterr)
 
 /* The schema in PostgreSQL, and the table with the version. */
 static il_status
-make_ground(struct setup *s, il_error *reterr)
+make_schema(struct setup *s, il_error *reterr)
 {
     static const struct app_statement there = { .postgres = sql_tables_schema_there };
     static const struct app_statement store = { .postgres = sql_tables_store_there };
@@ -322,7 +322,7 @@ static il_status
 step(void *db, int version, il_error *reterr)
 {
     struct setup *s  = db;
-    il_status     st = version == 0 ? make_ground(s, reterr) : IL_OK;
+    il_status     st = version == 0 ? make_schema(s, reterr) : IL_OK;
 
     return st == IL_OK ? il__guard_script(s->tx, schema_of(s->at)->steps[version], reterr) : st;
 }

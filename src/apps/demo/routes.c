@@ -35,8 +35,7 @@ is_ours(struct http_request *r)
     bool ours = strcmp(r->caller->tenant, DEMO_TENANT) == 0;
 
     if (!ours)
-        http_refuse(r, NULL,
-                    "only keys of the tenant " DEMO_TENANT " without a prefix can use the demo");
+        http_refuse(r, NULL, "only keys of the tenant " DEMO_TENANT " can use the demo");
     return ours;
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 #include "cli/request.h"
 
@@ -266,96 +267,74 @@ il__cli_cmd_ingest_export(struct cli *cli)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* A page of links from the store. */
-struct link_page {
-    json_t *items;
-    size_t  limit;
-    bool    more, no_memory;
-};
+/* Into the page; consumed. NULL: out of memory. */
+static void
+show_link(struct cli_page *p, json_t *link)
+{
+    struct cli_grid *g = &p->grid;
+
+    if (p->cli->json || link == NULL) {
+        il__cli_page_add(p, link);
+        return;
+    }
+    il__cli_grid_add(g, "%s", text(link, "id"));
+    il__cli_grid_add(g, "%s", text(link, "state"));
+    il__cli_grid_add(g, "%.3f", json_number_value(json_object_get(link, "score")));
+    il__cli_grid_add(g, "%s", text(link, "email"));
+    il__cli_grid_add(g, "%s", text(link, "source_driver_id"));
+    il__cli_grid_add(g, "%s", text(link, "driver_name"));
+    il__cli_grid_add(g, "%lld", (long long)json_integer_value(json_object_get(link, "n_events")));
+    il__cli_grid_add(g, "%s", text(link, "rival"));
+    json_decref(link);
+}
 
 static bool
 add_link(void *cookie, const struct ingest_link *link)
 {
-    struct link_page *p = cookie;
+    struct cli_page *p = cookie;
 
-    if (json_array_size(p->items) == p->limit) {
-        p->more = true;
+    if (!il__cli_page_wants(p, link->id))
         return false;
-    }
-    p->no_memory =
-        json_array_append_new(p->items, il__cli_item_json(&il__ingest_link_out, link)) != 0;
-    return !p->no_memory;
+    show_link(p, il__cli_item_json(&il__ingest_link_out, link));
+    return !p->failed;
 }
 
 static il_status
-links_of_server(const struct source *s, const char *state, const char *cursor, int64_t limit,
-                json_t **ret, il_error *reterr)
+links_of_server(const struct source *s, const char *state, const char *cursor, struct cli_page *p,
+                il_error *reterr)
 {
-    AUTO_BUF struct il__buf query = { 0 };
+    AUTO_BUF struct il__buf query  = { 0 };
+    json_t                 *answer = NULL, *link;
+    size_t                  i;
 
     il__buf_init(&query, PATH_BYTES_MAX);
-    il__buf_addf(&query, "/ingestion/links?limit=%" PRId64, limit);
+    il__buf_addf(&query, "/ingestion/links?limit=%" PRIu32, p->limit);
     if (state != NULL)
         il__buf_addf(&query, "&state=%s", state);
     if (cursor != NULL)
         il__buf_adds(&query, "&cursor=");
-    return request(s, "GET", il__buf_str(&query), cursor, "", NULL, ret, reterr);
-}
-
-/* A page of links, from the store or the server: {"items":[…],"next":…}. */
-static il_status
-list_links(const struct source *s, const char *state, const char *cursor, int64_t limit,
-           json_t **ret, il_error *reterr)
-{
-    if (s->g == NULL)
-        return links_of_server(s, state, cursor, limit, ret, reterr);
-
-    struct link_page p = { .items = json_array(), .limit = (size_t)limit };
-    if (p.items == NULL)
-        return no_memory(reterr);
-    il_status st =
-        il__ingest_links_list(s->g, s->tenant, state, cursor, p.limit + 1, add_link, &p, reterr);
-    if (st == IL_OK && p.no_memory)
-        st = no_memory(reterr);
-    if (st != IL_OK) {
-        json_decref(p.items);
-        return st;
+    il_status st = request(s, "GET", il__buf_str(&query), cursor, "", NULL, &answer, reterr);
+    json_array_foreach(json_object_get(answer, "items"), i, link)
+    {
+        if (il__cli_page_wants(p, text(link, "id")))
+            show_link(p, json_incref(link));
     }
-    const char *next = p.more ? text(json_array_get(p.items, p.limit - 1), "id") : NULL;
-    *ret             = json_pack("{s:o,s:s?}", "items", p.items, "next", next);
-    return *ret != NULL ? IL_OK : no_memory(reterr);
+    p->more = p->more || json_is_string(json_object_get(answer, "next"));
+    json_decref(answer);
+    return st;
 }
 
 static int
-print_links(const struct cli *cli, json_t *page)
+list_links(const struct source *s, struct cli_page *p)
 {
-    static const char *const  headers[] = { "ID",     "STATE", ">SCORE", "USER",
-                                            "DRIVER", "NAME",  "EVENTS", "RIVAL" };
-    AUTO_GRID struct cli_grid g         = { 0 };
-    size_t                    i;
-    json_t                   *link;
+    const char *state  = CLI_OPTION(s->cli, ingest_links, state)->text;
+    const char *cursor = CLI_OPTION(s->cli, ingest_links, cursor)->text;
+    il_error    err;
 
-    if (cli->json)
-        return il__cli_json_print(page);
-    il__cli_grid_init(&g, headers, ARRAY_LEN(headers));
-    json_array_foreach(json_object_get(page, "items"), i, link)
-    {
-        il__cli_grid_add(&g, "%s", text(link, "id"));
-        il__cli_grid_add(&g, "%s", text(link, "state"));
-        il__cli_grid_add(&g, "%.3f", json_number_value(json_object_get(link, "score")));
-        il__cli_grid_add(&g, "%s", text(link, "email"));
-        il__cli_grid_add(&g, "%s", text(link, "source_driver_id"));
-        il__cli_grid_add(&g, "%s", text(link, "driver_name"));
-        il__cli_grid_add(&g, "%lld",
-                         (long long)json_integer_value(json_object_get(link, "n_events")));
-        il__cli_grid_add(&g, "%s", text(link, "rival"));
-    }
-    int         status = il__cli_grid_print(&g);
-    const char *next   = json_string_value(json_object_get(page, "next"));
-    if (next != NULL)
-        il__cli_note(cli, "more items: --cursor '%s'", next);
-    json_decref(page);
-    return status;
+    il_status st = s->g == NULL ? links_of_server(s, state, cursor, p, &err)
+                                : il__ingest_links_list(s->g, s->tenant, state, cursor,
+                                                        p->limit + 1, add_link, p, &err);
+    return st == IL_OK ? il__cli_page_print(p, "no links") : il__cli_fail(&err);
 }
 
 static bool
@@ -388,34 +367,44 @@ set_link(const struct source *s, const char *id, bool confirm, const char *email
     return st;
 }
 
+static int
+decide(const struct source *s, const char *verb, const char *id, const char *email,
+       struct cli_page *p)
+{
+    json_t   *found = NULL;
+    il_error  err;
+    il_status st = set_link(s, id, strcmp(verb, "confirm") == 0, email, &found, &err);
+
+    if (st != IL_OK)
+        return il__cli_fail(&err);
+    if (s->cli->json)
+        return il__cli_json_print(found);
+    (void)il__cli_page_wants(p, id);
+    show_link(p, found);
+    return il__cli_page_print(p, "no links");
+}
+
 int
 il__cli_cmd_ingest_links(struct cli *cli)
 {
-    AUTO(source_release) struct source s     = { 0 };
-    const struct cli_args             *args  = &cli->args;
-    const char                        *verb  = args->n_operands > 0 ? args->operands[0] : NULL;
-    const char                        *state = CLI_OPTION(cli, ingest_links, state)->text;
-    const char                        *email = CLI_OPTION(cli, ingest_links, user)->text;
-    json_t                            *found = NULL;
+    static const char *const           headers[] = { "ID",     "STATE", ">SCORE", "USER",
+                                                     "DRIVER", "NAME",  "EVENTS", "RIVAL" };
+    AUTO(source_release) struct source s         = { 0 };
+    AUTO_PAGE struct cli_page          p         = { 0 };
+    const struct cli_args             *args      = &cli->args;
+    const char                        *verb      = args->n_operands > 0 ? args->operands[0] : NULL;
+    const char                        *email     = CLI_OPTION(cli, ingest_links, user)->text;
     il_error                           err;
 
     if (verb != NULL && args->n_operands != 2)
         return il__cli_usage("ingest links %s: expected the id of a link", verb);
     if (email != NULL && (verb == NULL || strcmp(verb, "confirm") != 0))
         return il__cli_usage("ingest links: --user is only valid with confirm");
-    il_status st = source_open(&s, cli, true, &err);
-    if (st == IL_OK && verb == NULL)
-        st = list_links(&s, state, CLI_OPTION(cli, ingest_links, cursor)->text,
-                        CLI_OPTION(cli, ingest_links, limit)->number, &found, &err);
-    else if (st == IL_OK)
-        st = set_link(&s, args->operands[1], strcmp(verb, "confirm") == 0, email, &found, &err);
-    if (st != IL_OK)
+    if (source_open(&s, cli, true, &err) != IL_OK)
         return il__cli_fail(&err);
-    if (verb != NULL && !cli->json)
-        found = json_pack("{s:[o]}", "items", found);
-    return found != NULL && verb != NULL && cli->json ? il__cli_json_print(found)
-           : found != NULL                            ? print_links(cli, found)
-                                                      : il__cli_fail_memory();
+    il__cli_page_init(&p, cli, CLI_OPTION(cli, ingest_links, limit)->number, headers,
+                      ARRAY_LEN(headers));
+    return verb == NULL ? list_links(&s, &p) : decide(&s, verb, args->operands[1], email, &p);
 }
 
 /* ---- users ----------------------------------------------------------------------------------- */

@@ -170,8 +170,9 @@ fail_held(const il_op *op, il_error *reterr)
     return il__error_set(reterr, IL_HELD, "%s", il__buf_str(&text));
 }
 
+/* *ret_ours: we have created the run; else another process has, and left it. */
 static il_status
-start_here(struct session *s, char id[IL_ID_BYTES_MAX + 1], il_error *reterr)
+start_here(struct session *s, char id[IL_ID_BYTES_MAX + 1], bool *ret_ours, il_error *reterr)
 {
     il_op               op = { .type = IL_OP_NONE };
     char                uuid[37];
@@ -186,9 +187,10 @@ start_here(struct session *s, char id[IL_ID_BYTES_MAX + 1], il_error *reterr)
     if (st != IL_OK)
         return st;
     const il_run_info *run;
-    bool               taken;
-    enum ingest_answer answer = il__ingest_answer(il__ingest_work(s->ingest), &op, &run, &taken);
-    if (taken) {
+    enum ingest_answer answer = il__ingest_answer(il__ingest_work(s->ingest), &op, &run);
+    *ret_ours                 = answer == INGEST_TRIGGER_STARTED;
+    if (*ret_ours ||
+        (answer == INGEST_TRIGGER_HELD && run != NULL && il__ingest_adopt(s->ingest, run))) {
         (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", run->id);
     } else if (answer == INGEST_TRIGGER_HELD) {
         st = fail_held(&op, reterr);
@@ -285,24 +287,34 @@ await_news(struct session *s, const il_op *op, il_error *reterr)
     return IL_OK;
 }
 
-/* Wait until the run has ended, and get what it shows. A signal cancels it if it is ours. */
+/* A signal ends the runs that we have created or execute, and leaves others to whoever does. */
+static il_status
+stop_run(struct session *s, const il_run_info *run, bool ours, il_error *reterr)
+{
+    if (!ours && !work_executes(il__ingest_work(s->ingest), run))
+        return il__error_set(reterr, IL_CANCELLED,
+                             "ingest: interrupted; did not cancel run %s of another process",
+                             run->id);
+    cancel(s, run->id);
+    return IL_OK;
+}
+
+/* Wait until the run has ended, and get what it shows. */
 static il_status
 follow(struct session *s, const char *id, bool ours, json_t **ret, il_error *reterr)
 {
     il_op     op    = { .type = IL_OP_RUN_GET, .in.run = { .id = id } };
     il_status st    = IL_OK;
-    bool      ended = false, cancelled = false;
+    bool      ended = false, stopped = false;
 
     while (st == IL_OK && !ended) {
         il_op_release(&op);
-        if (was_signalled(s) && !ours)
-            return il__error_set(reterr, IL_CANCELLED,
-                                 "ingest: interrupted; run %s continues on another process", id);
-        if (was_signalled(s) && !cancelled)
-            cancel(s, id);
-        cancelled = was_signalled(s);
-        st        = il__cli_apply_to(s->cli, &op, "run", id, reterr);
-        ended     = st == IL_OK && op.out.runs[0].state > IL_RUN_RUNNING;
+        st    = il__cli_apply_to(s->cli, &op, "run", id, reterr);
+        ended = st == IL_OK && op.out.runs[0].state > IL_RUN_RUNNING;
+        if (st == IL_OK && !ended && !stopped && was_signalled(s)) {
+            st      = stop_run(s, &op.out.runs[0], ours, reterr);
+            stopped = true;
+        }
         if (st == IL_OK && !ended) {
             show_progress(s, &op.out.runs[0]);
             st = await_news(s, &op, reterr);
@@ -467,6 +479,7 @@ static int
 run(struct session *s, const char *event_id)
 {
     char     id[IL_ID_BYTES_MAX + 1] = "";
+    bool     ours                    = true;
     json_t  *view                    = NULL;
     il_error err                     = { .message = "" };
 
@@ -484,14 +497,14 @@ run(struct session *s, const char *event_id)
     if (st == IL_OK && !s->remote && event_id != NULL)
         st = look_up(s, event_id, &err);
     if (st == IL_OK)
-        st = s->remote ? start_there(s, event_id, id, &err) : start_here(s, id, &err);
+        st = s->remote ? start_there(s, event_id, id, &err) : start_here(s, id, &ours, &err);
     if (st == IL_OK && s->detach) {
         if (!s->cli->json)
             (void)printf("%s\n", id); /* errors: at the flush */
         return fflush(stdout) == 0 ? 0 : CLI_EXIT_IO;
     }
     if (st == IL_OK)
-        st = follow(s, id, true, &view, &err);
+        st = follow(s, id, ours, &view, &err);
     int status = st == IL_OK ? conclude(s, view) : il__cli_data_fail(s->cli, &err);
     return s->signal != 0 ? CLI_EXIT_INGEST_SIGNAL + s->signal : status;
 }

@@ -325,8 +325,6 @@ answer_of(const il_op *op, const il_run_info *run)
     switch (op->status) {
     case IL_OK:
         return run != NULL ? INGEST_TRIGGER_STARTED : INGEST_TRIGGER_FAILED;
-    case IL_QUEUED:
-        return run != NULL ? INGEST_TRIGGER_QUEUED : INGEST_TRIGGER_FAILED;
     case IL_DUPLICATE:
         return own           ? INGEST_TRIGGER_STARTED
                : run != NULL ? INGEST_TRIGGER_JOINED
@@ -352,17 +350,22 @@ is_abandoned(const il_run_info *run)
 }
 
 enum ingest_answer
-il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run, bool *ret_taken)
+il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run)
 {
     const il_run_info *run    = op->out.n_runs > 0 ? &op->out.runs[0] : NULL;
     enum ingest_answer answer = answer_of(op, run);
-    bool is_new = (answer == INGEST_TRIGGER_STARTED && run->state <= IL_RUN_RUNNING) ||
-                  answer == INGEST_TRIGGER_QUEUED;
 
-    *ret_run   = run;
-    *ret_taken = is_new || ((answer == INGEST_TRIGGER_JOINED || answer == INGEST_TRIGGER_HELD) &&
-                            run != NULL && is_abandoned(run));
-    if (*ret_taken)
+    if (answer == INGEST_TRIGGER_STARTED && run->state <= IL_RUN_RUNNING)
         work_slot_created(w, op->tenant, run->id, op->key + strlen(INGEST_PREFIX));
+    *ret_run = run;
     return answer;
+}
+
+bool
+il__ingest_adopt(struct ingest *in, const il_run_info *run)
+{
+    if (!is_abandoned(run) || work_is_served(in->o.h, &il__ingest_kind))
+        return false;
+    work_slot_created(in->work, run->tenant, run->id, run->key + strlen(INGEST_PREFIX));
+    return true;
 }

@@ -142,22 +142,16 @@ il_status il__ingest_start_op(const struct ingest_start *s, void **mem, il_op *o
 /* What the store has answered to a trigger. */
 enum ingest_answer {
     INGEST_TRIGGER_STARTED, /* a new run; or the run of this trigger, which was repeated */
-    INGEST_TRIGGER_QUEUED,  /* a new run that waits in line */
     INGEST_TRIGGER_JOINED,  /* policy join: the run that exists */
     INGEST_TRIGGER_HELD,    /* policy reject: another run exists, or somebody else holds its key */
     INGEST_TRIGGER_LIMITED, /* too many triggers within a minute or an hour */
     INGEST_TRIGGER_FAILED,  /* anything else: op->status */
 };
 /*
- * Judge an applied op of il__ingest_start_op(), and hand the run to `w`, which must be that of the
- * engine: a new run at once, and one that exists if it has waited for 10 s without a holder. The
- * process that was to execute it has then died, or has no room; the store lets only one execute it.
- *
- * *ret_run: the new run or the one that exists, within op; NULL: the op names none. *ret_taken: it
- * was handed to `w`.
+ * Judge an applied op of il__ingest_start_op(), and hand a new run to `w`, the engine's executor.
+ * *ret_run: the new run or the one that exists, within op; NULL: the op names none.
  */
-enum ingest_answer il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run,
-                                     bool *ret_taken);
+enum ingest_answer il__ingest_answer(struct work *w, const il_op *op, const il_run_info **ret_run);
 /* Names of tracks, separated by commas? */
 bool il__ingest_are_slugs(const char *tracks);
 /* "depth" of a trigger: only laps_full. IL_OK, IL_INVAL (no such depth), IL_STATE. NULL is fine. */
@@ -224,6 +218,12 @@ void         il__ingest_stop(struct ingest *in);  /* start no more runs; does no
 void         il__ingest_close(struct ingest *in); /* NULL is fine */
 struct work *il__ingest_work(struct ingest *in);
 extern const struct work_kind il__ingest_kind;
+/*
+ * Execute a run that exists if nobody else will: it has waited for 10 s without a holder, and no
+ * server executes ingestions. A command that was to execute it may still be alive and short of
+ * room; the store lets only one execute it. Waits for the store.
+ */
+bool il__ingest_adopt(struct ingest *in, const il_run_info *run);
 
 /* The subject of a name; NULL: not one of ours, or out of memory. */
 struct ingest_subject *il__ingest_subject(const char *tenant, const char *name);
@@ -262,7 +262,7 @@ il_status il__ingest_run_history(struct il__data *data, const il_run_info *run, 
 #define INGEST_HINT_FOREIGN "foreign_lock"
 const char *il__ingest_conflict(const il_run_info *run, const il_lease_info *lease, bool foreign,
                                 void **mem);
-/* The same for people: "ingest:liverc:7 is being ingested by … for 12s, at ingest_laps 3/60". */
+/* The same for people: "ingest:liverc:7 is already running: run …, held by …, for 12 s, at …". */
 void il__ingest_conflict_text(const char *key, const il_run_info *run, const il_lease_info *lease,
                               struct il__buf *out);
 

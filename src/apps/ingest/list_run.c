@@ -172,13 +172,13 @@ started(const struct ingestion *g, const struct ingest_event_ref *e, const il_op
         il_error *reterr)
 {
     const il_run_info *run;
-    bool               taken;
-    enum ingest_answer answer = il__ingest_answer(g->run->work, op, &run, &taken);
+    enum ingest_answer answer = il__ingest_answer(g->run->work, op, &run);
 
-    if (answer != INGEST_TRIGGER_STARTED && answer != INGEST_TRIGGER_QUEUED &&
-        answer != INGEST_TRIGGER_JOINED)
+    if (answer != INGEST_TRIGGER_STARTED && answer != INGEST_TRIGGER_JOINED)
         return il__error_set(reterr, op->status, "cannot start the ingestion of event %s: %s",
                              e->source_event_id, il_status_text(op->status));
+    if (answer == INGEST_TRIGGER_JOINED)
+        IGNORE(il__ingest_adopt(g->in, run)); /* or somebody else executes it */
     IGNORE(json_array_append_new(items, json_pack("{s:s, s:s, s:b}", "source_event_id",
                                                   e->source_event_id, "job_id", run->id, "started",
                                                   answer == INGEST_TRIGGER_JOINED ? 0 : 1)));

@@ -1,6 +1,6 @@
 /*
- * parse_lap_script.h: the lap script of a race page, as texts. Internal; parse_race.c checks what
- * they say.
+ * parse_lap_script.h: the lap script of a race page, as texts. Internal; parse_race_laps.c checks
+ * what they say.
  */
 #ifndef IL_APPS_INGEST_PARSE_LAP_SCRIPT_H
 #define IL_APPS_INGEST_PARSE_LAP_SCRIPT_H

@@ -71,13 +71,11 @@ started(struct http_request *r)
     const struct trigger *t  = r->state;
     const il_op          *op = r->ops;
     const il_run_info    *run;
-    bool                  taken;
     enum ingest_answer    answer =
-        il__ingest_answer(il__ingest_work(il__ingest_app_of(r)->ingest), op, &run, &taken);
+        il__ingest_answer(il__ingest_work(il__ingest_app_of(r)->ingest), op, &run);
 
     switch (answer) {
     case INGEST_TRIGGER_STARTED:
-    case INGEST_TRIGGER_QUEUED:
     case INGEST_TRIGGER_JOINED:
         say(r, t, run, answer == INGEST_TRIGGER_JOINED);
         return;

@@ -92,7 +92,7 @@ il__ingest_conflict_text(const char *key, const il_run_info *run, const il_lease
                                                    : run->created_at_ms;
     int64_t     age_ms = lease != NULL ? lease->age_ms : il__clock_wall_ms() - since;
 
-    il__buf_addf(out, "%s is already being ingested", key);
+    il__buf_addf(out, "%s is already running", key);
     if (run != NULL)
         il__buf_addf(out, ": run %s", run->id);
     if (holder[0] != '\0')

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
+#include "cli/page.h"
 #include "cli/print_item.h"
 #include "cli/request.h"
 
@@ -265,8 +266,7 @@ print_list(const struct cli *cli, struct pipeline *const *items, size_t n, const
         il__cli_grid_add(&g, "%.*s", (int)strcspn(p->description, "\n"), p->description);
     }
     int status = il__cli_grid_print(&g);
-    if (next != NULL)
-        il__cli_note(cli, "more items: --cursor '%s'", next);
+    il__cli_note_next(cli, next);
     return status;
 }
 
@@ -362,8 +362,7 @@ print_answer(const struct cli *cli, const json_t *answer)
         il__cli_grid_add(&g, "%s", member(last, "status"));
     }
     int status = il__cli_grid_print(&g);
-    if (next != NULL)
-        il__cli_note(cli, "more items: --cursor '%s'", next);
+    il__cli_note_next(cli, next);
     return status;
 }
 

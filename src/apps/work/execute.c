@@ -523,6 +523,21 @@ execution_main(void *arg)
     return NULL;
 }
 
+static void
+make_holder(const struct work *w, const char *run_id, char ret[IL_HOLDER_BYTES_MAX + 1])
+{
+    (void)snprintf(ret, IL_HOLDER_BYTES_MAX + 1, "%s@%s", run_id, w->instance);
+}
+
+bool
+work_executes(const struct work *w, const il_run_info *run)
+{
+    char holder[IL_HOLDER_BYTES_MAX + 1];
+
+    make_holder(w, run->id, holder);
+    return run->state == IL_RUN_RUNNING && strcmp(run->holder, holder) == 0;
+}
+
 int
 work_execute(struct work *w, const char *run_id, void *subject)
 {
@@ -548,7 +563,7 @@ work_execute(struct work *w, const char *run_id, void *subject)
     (void)snprintf(e->tenant, sizeof e->tenant, "%s", e->pub.plan.tenant);
     (void)snprintf(e->key, sizeof e->key, "%s%s", w->prefix, e->pub.plan.name);
     (void)snprintf(e->id, sizeof e->id, "%s", run_id);
-    (void)snprintf(e->holder, sizeof e->holder, "%s@%s", run_id, w->instance);
+    make_holder(w, run_id, e->holder);
     il__mutex_init(&e->mutex, IL__MUTEX_work_run);
     int rc = il__thread_start(&e->thread, execution_main, e);
     if (rc != 0) {

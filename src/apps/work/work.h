@@ -187,6 +187,8 @@ void work_slot_created(struct work *w, const char *tenant, const char *run_id, c
 void work_cancelled(struct work *w, const il_run_info *run);
 /* Subjects have changed: look for their slots and their ticks now. */
 void work_rescan(struct work *w);
+/* Is this process executing the run, by what the store says of it? Any thread. */
+bool work_executes(const struct work *w, const il_run_info *run);
 /* Does a server execute this class on the store? True if the store cannot be reached. Waits for
  * it. */
 bool work_is_served(il *h, const struct work_kind *kind);

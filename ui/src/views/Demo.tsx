@@ -62,7 +62,7 @@ function Try({ button: b }: { button: Button }) {
     <Panel
       title={b.title}
       tools={
-        can("operator", `demo:${b.name.replaceAll("-", "_")}`) && (
+        can("operator", `demo:${b.name.replaceAll("-", "_")}`, "") && (
           <button type="button" class="primary" disabled={busy} onClick={press}>
             {busy ? "Waiting…" : b.title}
           </button>

@@ -5,6 +5,7 @@ import { Chart, Empty, ErrorBox, Head, Icon, Loading, Panel, type Series } from 
 import { age, duration, few, type Few, number, percent, plural } from "../format";
 import { type Live, type Page, useLive, useLoad } from "../live";
 import { href } from "../router";
+import { can } from "../session";
 import type { OrderEdge, Queue, Run } from "../types";
 import { found as foundBy, isProblem, readChecks } from "./InvariantOutcome";
 import type { Check } from "./check_types";
@@ -265,11 +266,29 @@ function Tile({
 const sum = (samples: Sample[], of: (s: Sample) => number): number =>
   samples.reduce((n, s) => n + of(s), 0);
 
-function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
+function Rates({ samples }: { samples: Sample[] }) {
   const conflicts = sum(samples, (s) => s.conflicts);
   const attempts = conflicts + sum(samples, (s) => s.acquires);
   const hits = sum(samples, (s) => s.cache_hits);
   const looks = hits + sum(samples, (s) => s.cache_misses);
+  return (
+    <>
+      <Tile
+        title="Conflict rate"
+        value={percent(conflicts, attempts)}
+        note={`of ${plural(attempts, "attempt")}, last hour`}
+      />
+      <Tile
+        title="Cache hit rate"
+        value={percent(hits, looks)}
+        note={`of ${plural(looks, "look-up")}, last hour`}
+      />
+    </>
+  );
+}
+
+/** `samples`: undefined if the key may not see them. */
+function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] | undefined }) {
   return (
     <div class="tiles">
       <Tile title="Locks held" value={few(c.locks)} to={href("/locks")} />
@@ -291,16 +310,7 @@ function Tiles({ counts: c, samples }: { counts: Counts; samples: Sample[] }) {
         to={href("/queues")}
         tone={c.jobs_failed.n > 0 ? "bad" : undefined}
       />
-      <Tile
-        title="Conflict rate"
-        value={percent(conflicts, attempts)}
-        note={`of ${plural(attempts, "attempt")}, last hour`}
-      />
-      <Tile
-        title="Cache hit rate"
-        value={percent(hits, looks)}
-        note={`of ${plural(looks, "look-up")}, last hour`}
-      />
+      {samples && <Rates samples={samples} />}
     </div>
   );
 }
@@ -391,7 +401,8 @@ function useProblems(counts: Live<Counts>): Problems {
 
 export function Overview() {
   const counts = useLive<Counts>("/overview");
-  const hour = useLive<Samples>("/samples", {}, { every: 5000 });
+  const sampled = can("read", "samples:get", "");
+  const hour = useLive<Samples>("/samples", {}, { every: 5000, when: sampled });
   const { error, ...problems } = useProblems(counts);
   const samples = hour.data?.samples ?? [];
   return (
@@ -400,17 +411,19 @@ export function Overview() {
       <ErrorBox error={error} title="Cannot read the overview" />
       <Attention {...problems} />
       {counts.loading && <Loading />}
-      {counts.data && <Tiles counts={counts.data} samples={samples} />}
-      <Panel title="Last hour">
-        <ErrorBox error={hour.error} title="Cannot read the samples" />
-        {hour.data && samples.length > 1 && <Charts {...hour.data} />}
-        {hour.data && samples.length <= 1 && (
-          <Empty title="No samples yet">
-            The server takes a sample every ten seconds from the first request on. Charts appear
-            shortly.
-          </Empty>
-        )}
-      </Panel>
+      {counts.data && <Tiles counts={counts.data} samples={sampled ? samples : undefined} />}
+      {sampled && (
+        <Panel title="Last hour">
+          <ErrorBox error={hour.error} title="Cannot read the samples" />
+          {hour.data && samples.length > 1 && <Charts {...hour.data} />}
+          {hour.data && samples.length <= 1 && (
+            <Empty title="No samples yet">
+              The server takes a sample every ten seconds from the first request on. Charts appear
+              shortly.
+            </Empty>
+          )}
+        </Panel>
+      )}
     </>
   );
 }

@@ -88,7 +88,7 @@ export function Pipelines() {
   return (
     <>
       <Head title="Pipelines">
-        {can("operator", "pipeline:reload") && (
+        {can("operator", "pipeline:reload", "pipeline:") && (
           <button type="button" disabled={busy} onClick={() => void reload()}>
             Reload files
           </button>

@@ -46,6 +46,8 @@ export interface View {
   permission: string;
   /** The permission named after the view's route, which is enough by itself. */
   route?: string;
+  /** The x-key-prefix of its route; see can(). */
+  names?: string;
   /** Only the server of `interlock demo` has it. */
   demo?: true;
   component: ComponentType<ViewProps>;
@@ -67,16 +69,16 @@ export const VIEWS: View[] = [
   { path: "/queues", title: "Queues", group: "Work", key: "q", permission: "read", route: "queue:list", component: Queues },
   { path: "/queues/:queue", title: "Queue", permission: "read", route: "queue:get", component: Queue },
   { path: "/jobs/:id", title: "Job", permission: "read", route: "job:get", component: Job },
-  { path: "/ingestion", title: "Ingestion", group: "Apps", key: "e", permission: "read", route: "ingest:events_list", component: Ingestion },
-  { path: "/ingestion/events/:id", title: "Event", permission: "read", route: "ingest:event_get", component: IngestionEvent },
-  { path: "/ingestion/races/:id", title: "Race", permission: "read", route: "ingest:race_get", component: IngestionRace },
-  { path: "/ingestion/jobs/:id", title: "Ingestion", permission: "read", route: "ingest:status", component: IngestionRun },
-  { path: "/campus", title: "Campus", group: "Apps", key: "c", permission: "read", route: "campus:tournament_list", component: Campus },
-  { path: "/campus/tournaments/:id", title: "Tournament", permission: "read", route: "campus:tournament_get", component: CampusTournament },
-  { path: "/campus/users/:id", title: "User", permission: "read", route: "campus:user_get", component: CampusUser },
-  { path: "/campus/sessions/:id", title: "Session", permission: "read", route: "campus:session_get", component: CampusSession },
-  { path: "/campus/bookings/:id", title: "Booking", permission: "read", route: "campus:booking_get", component: CampusBooking },
-  { path: "/usage", title: "Usage", group: "Apps", key: "u", permission: "admin:usage", component: Usage },
+  { path: "/ingestion", title: "Ingestion", group: "Apps", key: "e", permission: "read", route: "ingest:events_list", names: "", component: Ingestion },
+  { path: "/ingestion/events/:id", title: "Event", permission: "read", route: "ingest:event_get", names: "", component: IngestionEvent },
+  { path: "/ingestion/races/:id", title: "Race", permission: "read", route: "ingest:race_get", names: "", component: IngestionRace },
+  { path: "/ingestion/jobs/:id", title: "Ingestion", permission: "read", route: "ingest:status", names: "", component: IngestionRun },
+  { path: "/campus", title: "Campus", group: "Apps", key: "c", permission: "read", route: "campus:tournament_list", names: "", component: Campus },
+  { path: "/campus/tournaments/:id", title: "Tournament", permission: "read", route: "campus:tournament_get", names: "", component: CampusTournament },
+  { path: "/campus/users/:id", title: "User", permission: "read", route: "campus:user_get", names: "", component: CampusUser },
+  { path: "/campus/sessions/:id", title: "Session", permission: "read", route: "campus:session_get", names: "", component: CampusSession },
+  { path: "/campus/bookings/:id", title: "Booking", permission: "read", route: "campus:booking_get", names: "", component: CampusBooking },
+  { path: "/usage", title: "Usage", group: "Apps", key: "u", permission: "admin:usage", names: "usage_day:", component: Usage },
   { path: "/invariants", title: "Invariants", group: "Apps", key: "i", permission: "read", route: "check:list", component: Invariants },
   { path: "/invariants/:name", title: "Invariant", permission: "read", route: "check:get", component: Invariant },
   { path: "/cache", title: "Cache & idempotency", group: "Store", key: "s", permission: "read", route: "cache:get", component: Cache },
@@ -86,4 +88,4 @@ export const VIEWS: View[] = [
 ];
 
 /** Whether the view is there for the key that is signed in. */
-export const isOffered = (v: View): boolean => can(v.permission, v.route) && (v.demo !== true || isDemo());
+export const isOffered = (v: View): boolean => can(v.permission, v.route, v.names) && (v.demo !== true || isDemo());
