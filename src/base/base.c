@@ -95,6 +95,23 @@ il__free(void *p)
         free(p);
 }
 
+bool
+il__grow(void *array, size_t n, size_t *capacity, size_t item_bytes)
+{
+    void *items;
+
+    if (n < *capacity)
+        return true;
+    size_t larger = MAX(*capacity * 2, 16);
+    memcpy(&items, array, sizeof items);
+    items = il__realloc(items, larger * item_bytes);
+    if (items == NULL)
+        return false;
+    memcpy(array, &items, sizeof items);
+    *capacity = larger;
+    return true;
+}
+
 char *
 il__strndup(const char *s, size_t n_bytes)
 {

@@ -122,6 +122,11 @@ void *il__realloc(void *p, size_t n_bytes);
 char *il__strdup(const char *s);
 char *il__strndup(const char *s, size_t n_bytes);
 void  il__free(void *p);
+/*
+ * Room for one more item in an array of n, by doubling. `array` is the address of the pointer to
+ * it. False: out of memory, nothing changed.
+ */
+bool il__grow(void *array, size_t n, size_t *capacity, size_t item_bytes) MUST_USE;
 /* Copy bytes to *at and advance it; returns where they were copied to. */
 char *il__put(char **at, const void *data, size_t n_bytes);
 

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "core/cursor.h"
 #include "core/key.h"
@@ -255,7 +256,8 @@ show(il_op *op, const struct il__event *e)
     if (info.tenant == NULL || info.key == NULL || info.holder == NULL || info.meta == NULL ||
         info.other == NULL || info.reason == NULL)
         return false;
-    il_event_info *slot = il__op_append(op, &op->out.events, &op->out.n_events, sizeof *slot);
+    il_event_info *slot =
+        il__arena_append(&op->mem, &op->out.events, &op->out.n_events, sizeof *slot);
     if (slot != NULL)
         *slot = info;
     return slot != NULL;

@@ -117,20 +117,14 @@ il__reader_alloc(struct reader *r, size_t n_bytes)
 }
 
 void *
-il__reader_append(struct reader *r, void *array, size_t *n, size_t *capacity, size_t size)
+il__reader_append(struct reader *r, void *array, size_t *n, size_t size)
 {
-    void *items;
+    void *item = il__arena_append(&r->page->mem, array, n, size);
 
-    memcpy(&items, array, sizeof items);
-    items = il__liverc_grow(&r->page->mem, items, *n, capacity, size);
-    if (items == NULL) {
+    if (item != NULL)
+        memset(item, 0, size);
+    else
         r->no_memory = true;
-        return NULL;
-    }
-    memcpy(array, &items, sizeof items);
-    void *item = (char *)items + *n * size;
-    memset(item, 0, size);
-    ++*n;
     return item;
 }
 

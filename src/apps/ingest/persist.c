@@ -17,7 +17,6 @@
 
 #define PIPELINE "ingest"
 #define JSON_BYTES_MAX ((size_t)64 << 20)
-#define ITEMS_FIRST 64
 #define EVENT_KEY 2 /* shared values that name an event: tenant, id */
 
 static const char *const       sqlite_steps[] = { sql_ingest_sqlite_1 };
@@ -288,22 +287,6 @@ il__ingest_search_text(struct ingest_tx *t, const char *name, const char *slug,
     il__liverc_upper(il__buf_str(&all), &upper);
     upper.failed |= all.failed;
     return keep(t, &upper, reterr);
-}
-
-bool
-il__ingest_grow(void **mem, void **items, size_t n, size_t *n_room, size_t bytes)
-{
-    if (n < *n_room)
-        return true;
-    size_t n_more = MAX(*n_room * 2, ITEMS_FIRST);
-    void  *more   = il__arena_alloc(mem, n_more * bytes);
-    if (more == NULL)
-        return false;
-    if (n > 0)
-        memcpy(more, *items, n * bytes);
-    *items  = more;
-    *n_room = n_more;
-    return true;
 }
 
 bool

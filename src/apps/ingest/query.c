@@ -177,18 +177,19 @@ static const size_t result_texts[] = { T(id),         T(driver_id), T(source_dri
 struct collected {
     void **mem;
     void  *items;
-    size_t n, n_room;
+    size_t n;
     bool   no_memory;
 };
 
 static void *
 collect(struct collected *c, const void *item, size_t bytes, const size_t *offsets, size_t n)
 {
-    if (!il__ingest_grow(c->mem, &c->items, c->n, &c->n_room, bytes)) {
+    void *to = il__arena_append(c->mem, &c->items, &c->n, bytes);
+
+    if (to == NULL) {
         c->no_memory = true;
         return NULL;
     }
-    void *to = (char *)c->items + c->n++ * bytes;
     memcpy(to, item, bytes);
     c->no_memory |= !copy_texts(c->mem, to, offsets, n);
     return to;

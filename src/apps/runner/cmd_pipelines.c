@@ -41,15 +41,9 @@ gather(void *cookie, const struct doc_remark *remark)
 {
     struct remarks *r = cookie;
 
-    if (r->n == r->capacity) {
-        size_t             capacity = r->capacity > 0 ? r->capacity * 2 : 32;
-        struct doc_remark *items    = il__realloc(r->items, capacity * sizeof *items);
-        if (items == NULL) {
-            r->no_memory = true;
-            return;
-        }
-        r->items    = items;
-        r->capacity = capacity;
+    if (!il__grow(&r->items, r->n, &r->capacity, sizeof *r->items)) {
+        r->no_memory = true;
+        return;
     }
     struct doc_remark *copy = &r->items[r->n];
     *copy                   = *remark;
