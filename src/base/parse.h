@@ -1,5 +1,5 @@
 /*
- * parse.h: numbers, durations and times from text, and UTF-8.
+ * parse.h: numbers, durations and times from text, hexadecimal digits, and UTF-8.
  */
 #ifndef IL_BASE_PARSE_H
 #define IL_BASE_PARSE_H
@@ -8,6 +8,13 @@
 
 /* A whole decimal number, nothing before or after it, at most `max`. */
 bool il__parse_u64(const char *text, uint64_t max, uint64_t *ret);
+
+/* The value of a hexadecimal digit; -1: it is none. */
+int il__hex_digit(char c);
+/* The byte of the escape %XX at `text`; -1: no escape. */
+int il__percent_byte(const char *text);
+/* Print bytes in hexadecimal, in lower case, and a NUL. */
+void il__hex_print(const void *data, size_t n_bytes, char *out);
 
 /* Is it a UUID: 8-4-4-4-12 hexadecimal digits? Such an id can be part of a file name. */
 bool il__is_uuid(const char *text);

@@ -48,20 +48,6 @@ refused(const struct cli *cli, const struct il__request *r, il_error *reterr)
         reterr);
 }
 
-void
-il__cli_path_add(struct il__buf *b, const char *text)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-
-    for (; *text != '\0'; text++) {
-        if (strchr(plain, *text) != NULL)
-            il__buf_addc(b, *text);
-        else
-            il__buf_addf(b, "%%%02X", (unsigned)(unsigned char)*text);
-    }
-}
-
 il_status
 il__cli_request(const struct cli *cli, const char *method, const char *path, const json_t *body,
                 int64_t wait_ms, json_t **ret, il_error *reterr)

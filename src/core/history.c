@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "core/cursor.h"
 #include "core/key.h"
 #include "core/limits.h"
@@ -75,9 +76,8 @@ take_numbers(const char *text, uint64_t ret[NUMBERS])
     for (size_t i = 0; i < NUMBERS; i++) {
         size_t n_digits = 0;
         ret[i]          = 0;
-        for (; n_digits < 16 && strchr("0123456789abcdef", text[0]) != NULL && text[0] != '\0';
-             text++, n_digits++)
-            ret[i] = ret[i] * 16 + (uint64_t)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
+        for (int digit; n_digits < 16 && (digit = il__hex_digit(*text)) >= 0; text++, n_digits++)
+            ret[i] = ret[i] * 16 + (uint64_t)digit;
         if (n_digits == 0 || *text != (i + 1 < NUMBERS ? ' ' : '\0'))
             return false;
         text++;

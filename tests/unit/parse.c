@@ -1,5 +1,5 @@
 /*
- * parse.c: numbers, durations, times, UTF-8; and MIN and MAX of base.h.
+ * parse.c: numbers, durations, times, hexadecimal digits, UTF-8; and MIN and MAX of base.h.
  */
 #include "base/parse.h"
 
@@ -58,6 +58,40 @@ U_TEST(uuids)
     T_TRUE(il__is_uuid("0192F0C1-7A2B-7C3D-8E4F-0123456789AB"));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         T_TRUE(!il__is_uuid(bad[i]));
+}
+
+U_TEST(hexadecimal_digits)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    char              all[256], text[2 * sizeof all + 1];
+
+    for (int c = 0; c < 256; c++) {
+        const char *at = c != 0 ? strchr(digits, c) : NULL;
+        T_EQ(il__hex_digit((char)c), at != NULL ? (at - digits) % 16 : -1);
+        all[c] = (char)c;
+    }
+    il__hex_print("\x00\x0a\xff", 3, text);
+    T_STREQ(text, "000aff");
+    il__hex_print("", 0, text);
+    T_STREQ(text, "");
+    il__hex_print(all, sizeof all, text);
+    for (int c = 0; c < 256; c++)
+        T_EQ(il__hex_digit(text[2 * c]) * 16 + il__hex_digit(text[2 * c + 1]), c);
+}
+
+U_TEST(percent_escapes)
+{
+    static const struct {
+        const char *text;
+        int         byte;
+    } rows[] = {
+        { "%00", 0 },  { "%2f", '/' }, { "%2Fx", '/' }, { "%fF", 255 },
+        { "", -1 },    { "%", -1 },    { "%2", -1 },    { "%g0", -1 },
+        { "%0g", -1 }, { "2f", -1 },   { "x2f", -1 },   { "%%41", -1 },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        T_EQ(il__percent_byte(rows[i].text), rows[i].byte);
 }
 
 U_TEST(durations)
@@ -325,6 +359,8 @@ main(void)
     static const struct CMUnitTest tests[] = {
         U_ROW(min_and_max_look_once),
         U_ROW(numbers),
+        U_ROW(hexadecimal_digits),
+        U_ROW(percent_escapes),
         U_ROW(durations),
         U_ROW(rates),
         U_ROW(durations_print_and_parse),

@@ -103,7 +103,7 @@ load_page(struct check_session *s, const char **cursor, il_error *reterr)
     il__buf_adds(&path, "/checks");
     if (*cursor != NULL) {
         il__buf_adds(&path, "?cursor=");
-        il__cli_path_add(&path, *cursor);
+        il__buf_add_url(&path, *cursor);
     }
     il_status st = il__cli_request(s->cli, "GET", il__buf_str(&path), NULL, 0, &page, reterr);
     if (st != IL_OK)
@@ -197,7 +197,7 @@ wait_for(struct check_session *s, const char *run, struct check_result *r, il_er
 
     il__buf_init(&path, PATH_BYTES_MAX);
     il__buf_adds(&path, "/checks/results/");
-    il__cli_path_add(&path, run);
+    il__buf_add_url(&path, run);
     il__buf_addf(&path, "?wait=%dms", WAIT_MS);
     while (st == IL_OK && r->outcome == CHECK_NOT_RUN) {
         json_t *answer = NULL;

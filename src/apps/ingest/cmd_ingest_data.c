@@ -62,7 +62,7 @@ request(const struct source *s, const char *method, const char *before, const ch
     il__buf_init(&path, PATH_BYTES_MAX);
     il__buf_adds(&path, before);
     if (id != NULL)
-        il__cli_path_add(&path, id);
+        il__buf_add_url(&path, id);
     il__buf_adds(&path, after);
     if (path.failed)
         return il__error_set(reterr, IL_INVAL, "id '%.80s' is too long", id);

@@ -10,6 +10,7 @@
 #include "apps/ingest/parse_lap_script.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "data/libsodium.h"
 
 const char *const il__liverc_kinds[LIVERC_KIND_COUNT] = {
@@ -285,8 +286,7 @@ il__liverc_digest(const void *data, size_t n_bytes, char out[LIVERC_DIGEST_BYTES
 
     CHECK(il__sodium != NULL);
     CHECK(il__sodium->crypto_hash_sha256(hash, data, n_bytes) == 0);
-    for (size_t i = 0; i < sizeof hash; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
+    il__hex_print(hash, sizeof hash, out);
 }
 
 void

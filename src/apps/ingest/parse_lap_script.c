@@ -13,6 +13,7 @@
 
 #include "apps/ingest/liverc.h"
 #include "base/arena.h"
+#include "base/parse.h"
 
 struct reader {
     const char *at, *end;
@@ -117,15 +118,6 @@ take_word(struct reader *r, const char **ret_text)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int
-hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The character of \xNN or \uNNNN, `n` digits; -1: none. */
 static int
 read_hex(const char *digits, size_t n_left, size_t n)
@@ -135,7 +127,7 @@ read_hex(const char *digits, size_t n_left, size_t n)
     if (n_left < n)
         return -1;
     for (size_t i = 0; i < n; i++) {
-        int digit = hex_value(digits[i]);
+        int digit = il__hex_digit(digits[i]);
         if (digit < 0)
             return -1;
         value = value * 16 + digit;

@@ -375,7 +375,7 @@ list_server(struct cli *cli)
                  CLI_OPTION(cli, pipelines_list, limit)->number);
     if (cursor != NULL) {
         il__buf_adds(&path, "&cursor=");
-        il__cli_path_add(&path, cursor);
+        il__buf_add_url(&path, cursor);
     }
     il_status st = il__cli_store_open(cli, false, &err);
     if (st == IL_OK)

@@ -87,7 +87,7 @@ ask_server(struct trigger *t, il_error *reterr)
     }
     il__buf_init(&path, 4096);
     il__buf_adds(&path, "/pipelines/run/");
-    il__cli_path_add(&path, t->pipeline);
+    il__buf_add_url(&path, t->pipeline);
     il_status st =
         body != NULL && !path.failed &&
                 json_object_set_new(body, "trigger_by", json_string(t->by)) == 0
