@@ -20,7 +20,7 @@
  *
  * Time:
  *   clock.c      the clocks of the machine
- *   time.c       RFC 3339
+ *   time.c       the calendar, RFC 3339
  *   zone.c       time zones
  *   zone_file.c  parses their files
  *

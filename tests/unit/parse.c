@@ -1,7 +1,9 @@
 /*
- * parse.c: numbers, durations, times, hexadecimal digits, UTF-8; and MIN and MAX of base.h.
+ * parse.c: numbers, durations, dates, times, hexadecimal digits, UTF-8; and MIN and MAX of base.h.
  */
 #include "base/parse.h"
+
+#include <time.h>
 
 #include "harness/rng.h"
 #include "harness/unit.h"
@@ -232,6 +234,52 @@ U_TEST(times)
     (void)il__time_text(INT64_MIN, text);
 }
 
+/* Every day of six centuries against the C library. */
+U_TEST(dates)
+{
+    const int64_t first = -135140, end = 73049 + 20000; /* from 1600 on */
+
+    for (int64_t days = first; days < end; days++) {
+        time_t          at = (time_t)(days * 86400);
+        struct il__date d  = il__date_of(days);
+        struct tm       tm;
+        char            text[IL__DATE_TEXT_BYTES], again[IL__DATE_TEXT_BYTES];
+        int64_t         back = -7;
+        T_TRUE(gmtime_r(&at, &tm) != NULL);
+        T_TRUE(strftime(text, sizeof text, "%Y-%m-%d", &tm) > 0);
+        T_EQ(d.year, tm.tm_year + 1900);
+        T_EQ(d.month, tm.tm_mon + 1);
+        T_EQ(d.day, tm.tm_mday);
+        T_STREQ(il__date_text(days, again), text);
+        T_EQ(il__date_parse(text, &back), days >= 0);
+        T_EQ(back, days >= 0 ? days : -7); /* written only on success */
+        T_EQ(il__date_days(d.year, d.month, d.day), MAX(days, -1));
+        if (tm.tm_yday == 365)
+            T_TRUE(il__date_is_leap(d.year));
+    }
+}
+
+U_TEST(no_dates)
+{
+    static const char *const bad[] = {
+        "",           "2026",       "2026-11-5",  "2026-11-15 ", " 2026-11-15", "2026-11-15T",
+        "2026/11/15", "+026-11-15", "2026-02-29", "2026-00-15",  "2026-13-15",  "2026-11-00",
+        "2026-11-31", "1969-12-31", "20261115",   "2026-1x-15"
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        int64_t days;
+        if (il__date_parse(bad[i], &days))
+            T_FAIL("'%s' was taken for a date", bad[i]);
+    }
+    T_EQ(il__date_days(2024, 2, 29), 19782);
+    T_EQ(il__date_days(2026, 2, 29), -1);
+    T_EQ(il__date_days(2026, 4, 31), -1);
+    T_EQ(il__date_days(1969, 12, 31), -1);
+    T_EQ(il__date_days(INT32_MAX, 0, 1), -1);
+    T_TRUE(il__date_is_leap(2000) && !il__date_is_leap(1900) && !il__date_is_leap(2026));
+}
+
 U_TEST(utf8)
 {
     static const struct {
@@ -365,6 +413,8 @@ main(void)
         U_ROW(rates),
         U_ROW(durations_print_and_parse),
         U_ROW(times),
+        U_ROW(dates),
+        U_ROW(no_dates),
         U_ROW(utf8),
         U_ROW(control_characters),
         U_ROW(every_code_point),

@@ -309,9 +309,9 @@ should_stop(void *cookie)
 static il_status
 fetch(struct build *b, struct il__buf *raw, struct usage_figures *ret)
 {
-    char               date[USAGE_DATE_BYTES];
+    char               date[IL__DATE_TEXT_BYTES];
     struct usage_fetch f = { .tenant      = b->f->tenant,
-                             .date        = usage_date_text(b->f->date, date),
+                             .date        = il__date_text(b->f->date, date),
                              .should_stop = should_stop,
                              .cookie      = b };
     il_error           err;
@@ -564,9 +564,9 @@ usage_flight_make(struct usage *u, struct usage_flight *f, struct usage_result *
     struct build       b    = { .u = u, .f = f };
     struct usage_copy *copy = NULL;
     bool               hit  = false;
-    char               date[USAGE_DATE_BYTES];
+    char               date[IL__DATE_TEXT_BYTES];
 
-    (void)snprintf(b.key, sizeof b.key, USAGE_KEY "%s", usage_date_text(f->date, date));
+    (void)snprintf(b.key, sizeof b.key, USAGE_KEY "%s", il__date_text(f->date, date));
     il_status st = f->way == USAGE_TAKE ? take(&b, &copy, &hit) : renew(&b, &copy);
     *ret         = (struct usage_result){ .status = st, .copy = copy, .hit = hit };
     if (st == IL_OK)

@@ -112,10 +112,10 @@ take_range(const struct cli *cli, usage_date *from, usage_date *to, il_error *re
 static json_t *
 range_body(usage_date from, usage_date to)
 {
-    char start[USAGE_DATE_BYTES], end[USAGE_DATE_BYTES];
+    char start[IL__DATE_TEXT_BYTES], end[IL__DATE_TEXT_BYTES];
 
-    return json_pack("{s:s, s:s}", "startDate", usage_date_text(from, start), "endDate",
-                     usage_date_text(to, end));
+    return json_pack("{s:s, s:s}", "startDate", il__date_text(from, start), "endDate",
+                     il__date_text(to, end));
 }
 
 /* ---- one day --------------------------------------------------------------------------------- */
@@ -198,12 +198,12 @@ il__cli_cmd_usage_day(struct cli *cli)
     bool                                 read = CLI_GIVEN(cli, usage_day, no_build);
     json_t                              *day  = NULL;
     usage_date                           date = 0;
-    char                                 path[64], text[USAGE_DATE_BYTES];
+    char                                 path[64], text[IL__DATE_TEXT_BYTES];
     il_error                             err = { 0 };
     il_status                            st  = take_date(cli, 0, &date, &err);
 
     if (st == IL_OK && il__cli_is_remote(cli)) {
-        (void)snprintf(path, sizeof path, PATH "/days/%s%s", usage_date_text(date, text),
+        (void)snprintf(path, sizeof path, PATH "/days/%s%s", il__date_text(date, text),
                        read ? "?build=no" : "");
         st = il__cli_request(cli, "GET", path, NULL, REQUEST_MS, &day, &err);
     } else if (st == IL_OK) {
@@ -296,10 +296,10 @@ static il_status
 ask_range(const struct cli *cli, enum usage_by by, struct usage_range *ret, json_t **ret_json,
           il_error *reterr)
 {
-    char path[160], start[USAGE_DATE_BYTES], end[USAGE_DATE_BYTES];
+    char path[160], start[IL__DATE_TEXT_BYTES], end[IL__DATE_TEXT_BYTES];
 
     (void)snprintf(path, sizeof path, PATH "/export?format=json&startDate=%s&endDate=%s&by=%s",
-                   usage_date_text(ret->from, start), usage_date_text(ret->to, end),
+                   il__date_text(ret->from, start), il__date_text(ret->to, end),
                    by == USAGE_BY_NONE ? "day" : usage_by_names[by]);
     il_status st = il__cli_request(cli, "GET", path, NULL, REQUEST_MS, ret_json, reterr);
     return st == IL_OK ? read_export(*ret_json, ret, reterr) : st;
@@ -381,10 +381,10 @@ static void
 did_day(void *cookie, size_t i, const struct usage_result *result, size_t n_done)
 {
     struct building *b = cookie;
-    char             date[USAGE_DATE_BYTES];
+    char             date[IL__DATE_TEXT_BYTES];
     bool             ok = result->status == IL_OK;
 
-    usage_date_text(b->dates[i], date);
+    il__date_text(b->dates[i], date);
     b->n_failed += !ok;
     if (b->cli->json)
         (void)json_array_append_new(

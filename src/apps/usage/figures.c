@@ -213,7 +213,7 @@ read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_
 {
     const json_t *total = json_object_get(doc, "metrics"), *said = json_object_get(doc, "date");
     const json_t *breakdown = json_object_get(doc, "breakdown");
-    char          text[USAGE_DATE_BYTES], path[PATH_BYTES];
+    char          text[IL__DATE_TEXT_BYTES], path[PATH_BYTES];
 
     if (!json_is_object(total))
         return refuse(reterr, "", "metrics", "missing or not an object");
@@ -221,7 +221,7 @@ read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_
         return refuse(reterr, "", "breakdown", "expected an object");
     if (said != NULL && !json_is_null(said) && !json_is_string(said))
         return refuse(reterr, "", "date", "expected a string such as \"2026-01-15\"");
-    if (json_is_string(said) && strcmp(json_string_value(said), usage_date_text(date, text)) != 0)
+    if (json_is_string(said) && strcmp(json_string_value(said), il__date_text(date, text)) != 0)
         return il__error_set(reterr, IL_INVAL, "field 'date': expected %s, not %.32s", text,
                              json_string_value(said));
     il_status st = read_metrics(total, "metrics", &ret->total, reterr);
