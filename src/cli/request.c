@@ -56,7 +56,7 @@ il__cli_request(const struct cli *cli, const char *method, const char *path, con
     struct il__request r    = { .method = method, .path = path, .body = text, .wait_ms = wait_ms };
 
     if (body != NULL && text == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = il__handle_request(cli->store, &r, reterr);
     free(text); /* jansson's */
     if (st != IL_OK)

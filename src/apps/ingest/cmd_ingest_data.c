@@ -69,12 +69,6 @@ request(const struct source *s, const char *method, const char *before, const ch
     return il__cli_request(s->cli, method, il__buf_str(&path), body, 0, ret, reterr);
 }
 
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
-}
-
 static const char *
 text(const json_t *object, const char *name)
 {
@@ -95,7 +89,7 @@ get_event(const struct source *s, const char *id, json_t **ret, il_error *reterr
         return request(s, "GET", "/events/", id, "", NULL, ret, reterr);
     il_status st = il__ingest_event_get(s->g, s->tenant, id, &mem, &event, reterr);
     if (st == IL_OK && (*ret = il__cli_item_json(&il__ingest_event_full_out, &event)) == NULL)
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     return st;
 }
 
@@ -109,7 +103,7 @@ get_race(const struct source *s, const char *id, json_t **ret, il_error *reterr)
         return request(s, "GET", "/races/", id, "", NULL, ret, reterr);
     il_status st = il__ingest_race_get(s->g, s->tenant, id, &mem, &race, reterr);
     if (st == IL_OK && (*ret = il__cli_item_json(&il__ingest_race_full_out, &race)) == NULL)
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     return st;
 }
 
@@ -127,12 +121,12 @@ get_laps(const struct source *s, const char *id, json_t **ret, il_error *reterr)
         return request(s, "GET", "/races/", id, "/laps", NULL, ret, reterr);
     json_t   *items = json_array();
     il_status st    = items == NULL
-                          ? no_memory(reterr)
+                          ? il__error_nomem(reterr)
                           : il__ingest_laps_list(s->g, s->tenant, id, add_lap, items, reterr);
     if (st == IL_CANCELLED) /* add_lap() had no memory */
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     if (st == IL_OK && (*ret = json_pack("{s:o}", "items", items)) == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     if (st != IL_OK)
         json_decref(items);
     return st;
@@ -155,9 +149,9 @@ get_all(const struct source *s, json_t *event, bool laps, il_error *reterr)
             st = get_laps(s, id, &page, reterr);
         if (st == IL_OK && page != NULL &&
             json_object_set(race, "laps", json_object_get(page, "items")) != 0)
-            st = no_memory(reterr);
+            st = il__error_nomem(reterr);
         if (st == IL_OK && json_array_set(races, i, race) != 0)
-            st = no_memory(reterr);
+            st = il__error_nomem(reterr);
         json_decref(page);
         json_decref(race);
     }
@@ -312,18 +306,18 @@ list_links(const struct source *s, const char *state, const char *cursor, int64_
 
     struct link_page p = { .items = json_array(), .limit = (size_t)limit };
     if (p.items == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     il_status st =
         il__ingest_links_list(s->g, s->tenant, state, cursor, p.limit + 1, add_link, &p, reterr);
     if (st == IL_OK && p.no_memory)
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     if (st != IL_OK) {
         json_decref(p.items);
         return st;
     }
     const char *next = p.more ? text(json_array_get(p.items, p.limit - 1), "id") : NULL;
     *ret             = json_pack("{s:o,s:s?}", "items", p.items, "next", next);
-    return *ret != NULL ? IL_OK : no_memory(reterr);
+    return *ret != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 static int
@@ -377,11 +371,11 @@ set_link(const struct source *s, const char *id, bool confirm, const char *email
         il_status st = il__ingest_link_set(s->g, &w, id,
                                            confirm ? LIVERC_LINK_CONFIRMED : LIVERC_LINK_REJECTED,
                                            email, take_link, ret, reterr);
-        return st == IL_OK && *ret == NULL ? no_memory(reterr) : st;
+        return st == IL_OK && *ret == NULL ? il__error_nomem(reterr) : st;
     }
     json_t *body = confirm ? json_pack("{s:s*}", "email", email) : NULL;
     if (confirm && body == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     il_status st = request(s, "POST", "/ingestion/links/", id, confirm ? "/confirm" : "/reject",
                            body, ret, reterr);
     json_decref(body);
@@ -440,7 +434,7 @@ send_users(const struct source *s, const struct ingest_user *users, size_t n,
                                                    users[i].transponder)) == 0;
     json_t   *body = ok ? json_pack("{s:O}", "users", list) : NULL;
     il_status st   = body == NULL
-                         ? no_memory(reterr)
+                         ? il__error_nomem(reterr)
                          : request(s, "POST", "/ingestion/users", NULL, "", body, &answer, reterr);
     json_decref(list);
     json_decref(body);
@@ -517,11 +511,11 @@ get_verdicts(const struct source *s, json_t **ret, il_error *reterr)
     if (s->g == NULL)
         return request(s, "GET", "/ingestion/verify", NULL, "", NULL, ret, reterr);
     json_t   *items = json_array();
-    il_status st    = items == NULL ? no_memory(reterr) : IL_OK;
+    il_status st    = items == NULL ? il__error_nomem(reterr) : IL_OK;
     if (st == IL_OK)
         st = il__ingest_verify(s->g, s->tenant, add_verdict, items, reterr);
     if (st == IL_OK && (*ret = json_pack("{s:o,s:n}", "items", items, "next")) == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     if (st != IL_OK)
         json_decref(items);
     return st;

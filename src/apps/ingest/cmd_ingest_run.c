@@ -230,7 +230,7 @@ start_there(struct session *s, const char *event_id, char id[IL_ID_BYTES_MAX + 1
     il_status st =
         body != NULL && !path.failed
             ? il__cli_request(s->cli, "POST", il__buf_str(&path), body, 0, &answer, reterr)
-            : il__error_set(reterr, IL_NOMEM, "out of memory");
+            : il__error_nomem(reterr);
     json_decref(body);
     if (st == IL_OK)
         (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", il__cli_ingest_text(answer, "job_id"));

@@ -246,7 +246,7 @@ il__ingest_new_id(struct ingest_tx *t, il_error *reterr)
     char *id = il__arena_alloc(&t->mem, INGEST_UUID_BYTES);
 
     if (id == NULL)
-        (void)il__error_set(reterr, IL_NOMEM, "out of memory");
+        (void)il__error_nomem(reterr);
     else if (il_uuid(id) != IL_OK) {
         (void)il__error_set(reterr, IL_NOMEM, "cannot read random bytes");
         id = NULL;
@@ -261,7 +261,7 @@ keep(struct ingest_tx *t, const struct il__buf *b, il_error *reterr)
     const char *text = b->failed ? NULL : il__arena_strdup(&t->mem, il__buf_str(b));
 
     if (text == NULL)
-        (void)il__error_set(reterr, IL_NOMEM, "out of memory");
+        (void)il__error_nomem(reterr);
     return text;
 }
 
@@ -339,7 +339,7 @@ il__ingest_lock_event(struct ingest_tx *t, const char *event_id, struct ingest_h
     if (st != IL_OK)
         return st;
     if (h.head.source_event_id == NULL || h.head.slug == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     *ret = h.head;
     return IL_OK;
 }
@@ -394,7 +394,7 @@ static il_status
 found_event(const struct make *m, const struct head_row *h, il_error *reterr)
 {
     if (h->id == NULL || h->head.slug == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (strcmp(h->head.slug, m->slug) != 0)
         return il__error_set(reterr, IL_INVAL,
                              "event %.20s of " INGEST_SOURCE " belongs to track %.63s, not %.63s",
@@ -711,7 +711,7 @@ require_all(struct ingest_tx *t, const struct finish *f, il_error *reterr)
     }
     il__buf_addc(&json, ']');
     if (json.failed)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st =
         il__ingest_run(t, &missing,
                        APP_VALUES(il_guard_text(t->w->tenant), il_guard_text(f->event_id),

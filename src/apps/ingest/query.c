@@ -219,12 +219,6 @@ collect_result(void *cookie, const il_guard_row *row)
     return collect(cookie, &r, sizeof r, result_texts, ARRAY_LEN(result_texts)) != NULL;
 }
 
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
-}
-
 /* ---- events ---------------------------------------------------------------------------------- */
 
 struct events_read {
@@ -292,7 +286,7 @@ read_events(struct ingest_tx *t, void *cookie, il_error *reterr)
                             give_event, r, NULL, reterr);
     if (st == IL_OK && r->stopped)
         st = il__error_set(reterr, IL_CANCELLED, "the client disconnected");
-    return st == IL_OK && r->no_memory ? no_memory(reterr) : st;
+    return st == IL_OK && r->no_memory ? il__error_nomem(reterr) : st;
 }
 
 il_status
@@ -347,7 +341,8 @@ read_one(struct ingest_tx *t, void *cookie, il_error *reterr)
     if (st == IL_OK)
         st = il__ingest_run(t, o->list, key, ARRAY_LEN(key), o->collect_child, &o->children, NULL,
                             reterr);
-    return st == IL_OK && (o->parent.no_memory || o->children.no_memory) ? no_memory(reterr) : st;
+    return st == IL_OK && (o->parent.no_memory || o->children.no_memory) ? il__error_nomem(reterr)
+                                                                         : st;
 }
 
 il_status

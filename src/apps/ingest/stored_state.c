@@ -182,7 +182,7 @@ read_validator(struct ingest_tx *t, void *cookie, il_error *reterr)
     if (st == IL_OK && !v->there)
         return il__error_set(reterr, IL_NOT_FOUND, "no stored validators for %.200s", v->url);
     if (st == IL_OK && (v->ret->etag == NULL || v->ret->last_modified == NULL))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return st;
 }
 
@@ -251,7 +251,7 @@ il__ingest_events_since(il_guard *g, const char *tenant, const char *track_slug,
     il_status        st = il__ingest_read(g, tenant, read_refs, &l, reterr);
 
     if (st == IL_OK && l.no_memory)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st == IL_OK) {
         *ret   = l.items;
         *ret_n = l.n;
@@ -289,7 +289,7 @@ il__ingest_track_slugs(il_guard *g, const char *tenant, void **mem, const char *
     il_status        st = il__ingest_read(g, tenant, read_slugs, &l, reterr);
 
     if (st == IL_OK && l.no_memory)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st == IL_OK) {
         *ret   = l.items;
         *ret_n = l.n;

@@ -158,7 +158,7 @@ il__cli_cmd_pipelines_check(struct cli *cli)
     if (st == IL_OK)
         st = il__pipelines_check(paths, n_paths, &defaults, gather, &remarks, &loaded, &err);
     if (st == IL_OK && remarks.no_memory)
-        st = il__error_set(&err, IL_NOMEM, "out of memory");
+        st = il__error_nomem(&err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     if (remarks.n > 0)

@@ -166,7 +166,7 @@ runner_app_reload(struct runner_app *app, il_error *reterr)
         return IL_OK; /* repeat when that one is done: it may have missed later changes */
     il__arena_free(&app->hup.mem);
     if (!snapshot(&app->setup, &app->hup.mem, &app->hup.options))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     app->hup.busy = true;
     app->hup.job  = (struct http_job){ .work = hup_work, .then = hup_done };
     http_pool_send(app->server, &app->hup.job);

@@ -205,12 +205,6 @@ interrupt_steps(struct runner_run_out *run)
     }
 }
 
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
-}
-
 il_status
 runner_run_history(struct il__data *data, bool output, void **mem, struct runner_run_out *run,
                    il_error *reterr)
@@ -223,7 +217,7 @@ runner_run_history(struct il__data *data, bool output, void **mem, struct runner
     if (st == IL_OK)
         st = il__data_history_joins(data, run->tenant, run->id, take_join, &g, reterr);
     if (st != IL_OK || g.nomem)
-        return st != IL_OK ? st : no_memory(reterr);
+        return st != IL_OK ? st : il__error_nomem(reterr);
     interrupt_steps(run);
     return IL_OK;
 }
@@ -303,7 +297,7 @@ runner_step_output(struct il__data *data, const char *tenant, const char *run, c
     if (!g.found)
         return il__error_set(reterr, IL_NOT_FOUND, "no record of step '%.128s'%s", step,
                              attempt != 0 ? " in this attempt" : "");
-    return g.nomem ? no_memory(reterr) : IL_OK;
+    return g.nomem ? il__error_nomem(reterr) : IL_OK;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */

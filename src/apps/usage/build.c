@@ -82,7 +82,7 @@ read_row(struct build *b, uint64_t token, struct usage_copy **ret, bool *ret_fre
     *ret = usage_copy_new(b->f->tenant, &row, token);
     usage_row_release(&row);
     if (*ret == NULL)
-        return il__error_set(&b->err, IL_NOMEM, "out of memory");
+        return il__error_nomem(&b->err);
     *ret_fresh = usage_copy_is_fresh(b->u, *ret);
     usage_flight_found(b->u, b->f, usage_copy_ref(*ret));
     return IL_OK;
@@ -369,7 +369,7 @@ build_row(struct build *b, il_build **elected, struct usage_copy **ret)
                (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS);
     usage_copy_unref(TAKE(*ret));
     *ret = usage_copy_new(b->f->tenant, &row, 0);
-    return *ret != NULL ? IL_OK : il__error_set(&b->err, IL_NOMEM, "out of memory");
+    return *ret != NULL ? IL_OK : il__error_nomem(&b->err);
 }
 
 /* End the election as the build ended; *elected may be NULL if it failed. */

@@ -166,7 +166,7 @@ read_part(const char *name, const json_t *value, const char *path, struct usage_
         return refuse(reterr, path, name, "expected an object");
     ret->name = il__arena_strdup(mem, name);
     if (ret->name == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return read_metrics(nested != NULL ? nested : value, path, &ret->metrics, reterr);
 }
 
@@ -187,7 +187,7 @@ read_parts(const json_t *from, const char *path, struct usage_parts *ret, void *
         return refuse(reterr, "", path, "expected an object or a list");
     ret->items = il__arena_alloc(mem, (n + 1) * sizeof *ret->items);
     if (ret->items == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (json_is_array(from)) {
         json_array_foreach(from, i, one)
         {
@@ -380,7 +380,7 @@ usage_parts_load(const char *text, size_t n_bytes, struct usage_parts *ret, void
     }
     json_decref(object);
     if (!enough)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (ok && usage_parts_fold(ret)) /* a database may return the names in an order of its own */
         return IL_OK;
     return il__error_set(reterr, IL_CORRUPT, "corrupt breakdown of a stored day");

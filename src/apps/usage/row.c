@@ -222,7 +222,7 @@ usage_row_put(il_guard *g, const il_guard_fence *fence, const struct usage_row *
     char                                 date[IL__DATE_TEXT_BYTES];
 
     if (!columns_print(&c, &row->figures))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     const il_guard_value values[] = {
         il_guard_text(fence->tenant),
         il_guard_text(il__date_text(row->date, date)),
@@ -292,7 +292,7 @@ usage_row_purge(il_guard *g, usage_date before, int64_t limit,
                                           .max  = (size_t)limit };
 
     if (days == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = il_guard_transact(g, NULL, run_purge, &p, NULL, reterr);
     /* Not within the transaction: it may be tried again, and whoever reads a row before its commit
      * would fill its marker anew. Also if it failed: the commit may have been done all the same,

@@ -62,7 +62,7 @@ add_header(struct net_headers *h, const char *header, il_error *reterr)
     AUTO_FREE char *name  = il__strndup(header, (size_t)(colon - header));
     const char     *value = colon + 1 + strspn(colon + 1, " ");
     if (name == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return il__net_headers_add(h, name, value, strlen(value), reterr);
 }
 

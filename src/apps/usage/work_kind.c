@@ -145,7 +145,7 @@ usage_rebuild_op(const char *tenant, const char *id, const char *by,
                                   .keep_ms    = KEEP_MS };
 
     if (parameters == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = work_start_op(&s, mem, op, reterr);
     json_decref(parameters);
     return st;
