@@ -1,5 +1,5 @@
 /*
- * parse.c: numbers, durations, dates, times, hexadecimal digits, UTF-8; and MIN and MAX of base.h.
+ * parse.c: numbers, durations, dates, times, hexadecimal digits, UTF-8.
  */
 #include "base/parse.h"
 
@@ -380,32 +380,10 @@ U_TEST(every_code_point)
     }
 }
 
-/* What a clock gives: more with each look. */
-static int64_t
-look(int64_t *at)
-{
-    return ++*at;
-}
-
-U_TEST(min_and_max_look_once)
-{
-    int64_t at      = 0;
-    size_t  n_bytes = 5000;
-
-    T_EQ(MIN(look(&at), 10), 1);
-    T_EQ(MAX(10 - look(&at), 0), 8);
-    T_EQ(MIN(MAX(look(&at), 1), 10), 3);
-    T_EQ(MAX(0, MIN(7, look(&at))), 4);
-    T_EQ(at, 4);
-    T_EQU(MIN(n_bytes, 4096), 4096);
-    T_EQ(MAX(-1, INT64_C(-2)), -1);
-}
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(min_and_max_look_once),
         U_ROW(numbers),
         U_ROW(hexadecimal_digits),
         U_ROW(percent_escapes),
