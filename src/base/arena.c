@@ -46,6 +46,24 @@ il__arena_strdup(void **chain, const char *s)
     return copy;
 }
 
+void *
+il__arena_append(void **chain, void *array, size_t *n, size_t item_bytes)
+{
+    void *items;
+
+    memcpy(&items, array, sizeof items);
+    if ((*n & (*n - 1)) == 0) { /* full */
+        void *grown = il__arena_alloc(chain, (*n == 0 ? 1 : *n * 2) * item_bytes);
+        if (grown == NULL)
+            return NULL;
+        if (*n > 0)
+            memcpy(grown, items, *n * item_bytes);
+        items = grown;
+        memcpy(array, &items, sizeof items);
+    }
+    return (char *)items + item_bytes * (*n)++;
+}
+
 size_t
 il__arena_bytes(const void *chain)
 {

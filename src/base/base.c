@@ -1,9 +1,10 @@
 /*
- * base.c: reporting failed checks, and the allocator hooks.
+ * base.c: reporting failed checks, the allocator hooks, and reading small files.
  */
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -95,6 +96,23 @@ il__free(void *p)
         free(p);
 }
 
+bool
+il__grow(void *array, size_t n, size_t *capacity, size_t item_bytes)
+{
+    void *items;
+
+    if (n < *capacity)
+        return true;
+    size_t larger = MAX(*capacity * 2, 16);
+    memcpy(&items, array, sizeof items);
+    items = il__realloc(items, larger * item_bytes);
+    if (items == NULL)
+        return false;
+    memcpy(array, &items, sizeof items);
+    *capacity = larger;
+    return true;
+}
+
 char *
 il__strndup(const char *s, size_t n_bytes)
 {
@@ -122,4 +140,19 @@ il__put(char **at, const void *data, size_t n_bytes)
         memcpy(copy, data, n_bytes);
     *at += n_bytes;
     return copy;
+}
+
+size_t
+il__read_small(const char *path, char *text, size_t n_bytes)
+{
+    ssize_t n  = -1;
+    int     fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        n = read(fd, text, n_bytes - 1);
+        (void)close(fd); /* was only read from */
+    }
+    n       = MAX(n, 0);
+    text[n] = '\0';
+    return (size_t)n;
 }

@@ -20,7 +20,7 @@
  *
  * Time:
  *   clock.c      the clocks of the machine
- *   time.c       RFC 3339
+ *   time.c       the calendar, RFC 3339
  *   zone.c       time zones
  *   zone_file.c  parses their files
  *
@@ -31,7 +31,7 @@
  *   mapped_file.c  mapped memory whose file may be truncated; starting threads
  *
  * Other:
- *   base.c  failed checks, and the allocator hooks
+ *   base.c  failed checks, the allocator hooks, small files
  *   dl.c    libraries that are loaded on first use
  */
 #ifndef IL_BASE_BASE_H
@@ -122,8 +122,17 @@ void *il__realloc(void *p, size_t n_bytes);
 char *il__strdup(const char *s);
 char *il__strndup(const char *s, size_t n_bytes);
 void  il__free(void *p);
+/*
+ * Room for one more item in an array of n, by doubling. `array` is the address of the pointer to
+ * it. False: out of memory, nothing changed.
+ */
+bool il__grow(void *array, size_t n, size_t *capacity, size_t item_bytes) MUST_USE;
 /* Copy bytes to *at and advance it; returns where they were copied to. */
 char *il__put(char **at, const void *data, size_t n_bytes);
+
+/* Read the beginning of a file, as of /proc, and add a NUL. Returns how many bytes; 0: empty, or it
+ * cannot be read. */
+size_t il__read_small(const char *path, char *text, size_t n_bytes);
 
 static inline void
 il__freep(void *p)

@@ -120,6 +120,20 @@ il__buf_addf(struct il__buf *b, const char *fmt, ...)
     va_end(ap);
 }
 
+void
+il__buf_add_url(struct il__buf *b, const char *text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
+    for (; *text != '\0'; text++) {
+        if (strchr(plain, *text) != NULL)
+            il__buf_addc(b, *text);
+        else
+            il__buf_addf(b, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+}
+
 const char *
 il__buf_str(const struct il__buf *b)
 {

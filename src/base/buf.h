@@ -30,6 +30,9 @@ void il__buf_add(struct il__buf *b, const void *data, size_t n_bytes);
 void il__buf_adds(struct il__buf *b, const char *s);
 void il__buf_addc(struct il__buf *b, char c);
 void il__buf_addf(struct il__buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Add a text as one segment of a path or a value of a query: all but letters, digits and -._~ are
+ * percent-encoded. */
+void il__buf_add_url(struct il__buf *b, const char *text);
 /* Where the caller can write n_bytes directly, or NULL if they do not fit. Afterwards the caller
  * adds the number written to b->n_bytes, and a NUL. */
 char *il__buf_room(struct il__buf *b, size_t n_bytes);

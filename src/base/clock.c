@@ -3,11 +3,9 @@
  */
 #include "base/clock.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 int64_t
 il__clock_boot_ns(void)
@@ -33,20 +31,6 @@ il__clock_wall_ms(void)
     return il__clock_wall_us() / 1000;
 }
 
-/* Read a small /proc file into text; "" if unreadable. */
-static void
-read_small(const char *path, char *text, size_t n_bytes)
-{
-    ssize_t n  = -1;
-    int     fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd >= 0) {
-        n = read(fd, text, n_bytes - 1);
-        (void)close(fd); /* was only read from */
-    }
-    text[n > 0 ? n : 0] = '\0';
-}
-
 static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
 static int64_t        timens_offset_ms;
 static char           machine_boot_id[IL__BOOT_ID_BYTES];
@@ -58,15 +42,15 @@ machine_init(void)
     char boot[48];
     char machine[48];
 
-    read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    read_small("/etc/machine-id", machine, sizeof machine);
+    (void)il__read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    (void)il__read_small("/etc/machine-id", machine, sizeof machine);
     boot[strcspn(boot, "\n")]       = '\0';
     machine[strcspn(machine, "\n")] = '\0';
     (void)snprintf(machine_boot_id, sizeof machine_boot_id, "%s%s%s", boot,
                    machine[0] != '\0' ? "@" : "", machine); /* fits */
 
     /* Lines "monotonic SEC NSEC" and "boottime SEC NSEC": the namespace's offset for each clock. */
-    read_small("/proc/self/timens_offsets", text, sizeof text);
+    (void)il__read_small("/proc/self/timens_offsets", text, sizeof text);
     const char *line = strstr(text, "boottime");
     long long   sec  = 0;
     long long   nsec = 0;

@@ -78,3 +78,9 @@ il__error_set(il_error *reterr, il_status status, const char *fmt, ...)
     va_end(ap);
     return status;
 }
+
+il_status
+il__error_nomem(il_error *reterr)
+{
+    return il__error_set(reterr, IL_NOMEM, "out of memory");
+}

@@ -12,5 +12,7 @@
 
 /* Fill in *reterr (may be NULL) and return `status`, so that failing takes one return statement. */
 il_status il__error_set(il_error *reterr, il_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* IL_NOMEM: "out of memory". */
+il_status il__error_nomem(il_error *reterr);
 
 #endif

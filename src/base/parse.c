@@ -1,5 +1,6 @@
 /*
- * parse.c: strict parsing of numbers, durations and UTF-8: the whole text must match.
+ * parse.c: strict parsing of numbers, durations and UTF-8: the whole text must match; hexadecimal
+ * digits.
  */
 #include "base/parse.h"
 
@@ -29,6 +30,37 @@ il__parse_u64(const char *text, uint64_t max, uint64_t *ret)
     return true;
 }
 
+int
+il__hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int
+il__percent_byte(const char *text)
+{
+    int high = text[0] == '%' ? il__hex_digit(text[1]) : -1;
+    int low  = high >= 0 ? il__hex_digit(text[2]) : -1;
+
+    return low >= 0 ? high * 16 + low : -1;
+}
+
+void
+il__hex_print(const void *data, size_t n_bytes, char *out)
+{
+    static const char    digits[] = "0123456789abcdef";
+    const unsigned char *bytes    = data;
+
+    for (size_t i = 0; i < n_bytes; i++) {
+        *out++ = digits[bytes[i] >> 4];
+        *out++ = digits[bytes[i] & 15];
+    }
+    *out = '\0';
+}
+
 bool
 il__is_uuid(const char *text)
 {
@@ -37,7 +69,7 @@ il__is_uuid(const char *text)
     if (strlen(text) != sizeof form - 1)
         return false;
     for (size_t i = 0; form[i] != '\0'; i++) {
-        if (form[i] == '-' ? text[i] != '-' : strchr("0123456789abcdefABCDEF", text[i]) == NULL)
+        if (form[i] == '-' ? text[i] != '-' : il__hex_digit(text[i]) < 0)
             return false;
     }
     return true;

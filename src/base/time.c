@@ -1,5 +1,5 @@
 /*
- * time.c: printing and parsing RFC 3339 times.
+ * time.c: the Gregorian calendar; printing and parsing RFC 3339 dates and times.
  */
 #include "base/parse.h"
 
@@ -7,6 +7,49 @@
 #include <time.h>
 
 #define TIME_MS_END INT64_C(253402300800000) /* the year 10000 */
+
+/* ---- the calendar ---------------------------------------------------------------------------- */
+
+struct il__date
+il__date_of(int64_t days)
+{
+    int64_t z   = days + 719468; /* days since 0000-03-01: the leap day is the last of its year */
+    int64_t era = z / 146097 - (z % 146097 < 0); /* 400 years; rounded down */
+    int     of_era = (int)(z - era * 146097);
+    int     y      = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int     of_y   = of_era - (365 * y + y / 4 - y / 100);
+    int     m      = (5 * of_y + 2) / 153;
+    int     month  = m < 10 ? m + 3 : m - 9;
+
+    return (struct il__date){ .year  = (int)(era * 400) + y + (month <= 2),
+                              .month = month,
+                              .day   = of_y - (153 * m + 2) / 5 + 1 };
+}
+
+bool
+il__date_is_leap(int64_t year)
+{
+    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+int64_t
+il__date_days(int year, int month, int day)
+{
+    static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365 };
+    int              y        = year - 1;
+
+    if (year < 1970 || month < 1 || month > 12)
+        return -1;
+    bool leap   = il__date_is_leap(year);
+    int  n_days = before[month] - before[month - 1] + (month == 2 && leap ? 1 : 0);
+    if (day < 1 || day > n_days)
+        return -1;
+    return (int64_t)365 * (year - 1970) + (y / 4 - y / 100 + y / 400) -
+           (1969 / 4 - 1969 / 100 + 1969 / 400) + before[month - 1] + (month > 2 && leap ? 1 : 0) +
+           day - 1;
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static char *
 put_digits(char *at, int64_t number, int n)
@@ -16,26 +59,32 @@ put_digits(char *at, int64_t number, int n)
     return at + n;
 }
 
+static char *
+put_date(char *at, int64_t days)
+{
+    struct il__date date = il__date_of(days);
+
+    at    = put_digits(at, date.year, 4);
+    *at++ = '-';
+    at    = put_digits(at, date.month, 2);
+    *at++ = '-';
+    return put_digits(at, date.day, 2);
+}
+
+const char *
+il__date_text(int64_t days, char out[IL__DATE_TEXT_BYTES])
+{
+    *put_date(out, days) = '\0';
+    return out;
+}
+
 /* For four-digit years: every server response contains a few times, and gmtime_r() is slow. */
 static void
 common_text(int64_t wall_ms, char *at)
 {
-    int64_t days = wall_ms / 86400000;
-    int64_t ms   = wall_ms % 86400000;
-    int64_t z    = days + 719468; /* days since 0000-03-01: the leap day is the last of its year */
-    int64_t era  = z / 146097;
-    int64_t of_era = z % 146097;
-    int64_t y      = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_y   = of_era - (365 * y + y / 4 - y / 100);
-    int64_t m      = (5 * of_y + 2) / 153;
-    int64_t day    = of_y - (153 * m + 2) / 5 + 1;
-    int64_t month  = m < 10 ? m + 3 : m - 9;
+    int64_t ms = wall_ms % 86400000;
 
-    at    = put_digits(at, y + era * 400 + (month <= 2), 4);
-    *at++ = '-';
-    at    = put_digits(at, month, 2);
-    *at++ = '-';
-    at    = put_digits(at, day, 2);
+    at    = put_date(at, wall_ms / 86400000);
     *at++ = 'T';
     at    = put_digits(at, ms / 3600000, 2);
     *at++ = ':';
@@ -96,27 +145,30 @@ literal(const char **p, char c)
     return true;
 }
 
+/* 2026-11-15 at *p, which is advanced. */
 static bool
-is_leap(int year)
+take_date(const char **p, int64_t *ret_days)
 {
-    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    int year, month, day;
+
+    if (!digits(p, 4, &year) || !literal(p, '-') || !digits(p, 2, &month) || !literal(p, '-') ||
+        !digits(p, 2, &day))
+        return false;
+    int64_t days = il__date_days(year, month, day);
+    if (days >= 0)
+        *ret_days = days;
+    return days >= 0;
 }
 
-/* Days from 1970-01-01 to a valid date; -1 for an invalid one. */
-static int64_t
-days_since_1970(int year, int month, int day)
+bool
+il__date_parse(const char *text, int64_t *ret_days)
 {
-    static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365 };
-    int              y        = year - 1;
+    int64_t days;
 
-    if (year < 1970 || month < 1 || month > 12)
-        return -1;
-    int n_days = before[month] - before[month - 1] + (month == 2 && is_leap(year) ? 1 : 0);
-    if (day < 1 || day > n_days)
-        return -1;
-    return (int64_t)365 * (year - 1970) + (y / 4 - y / 100 + y / 400) -
-           (1969 / 4 - 1969 / 100 + 1969 / 400) + before[month - 1] +
-           (month > 2 && is_leap(year) ? 1 : 0) + day - 1;
+    if (!take_date(&text, &days) || *text != '\0')
+        return false;
+    *ret_days = days;
+    return true;
 }
 
 /* `.5`, `.250`: truncated to milliseconds. */
@@ -158,17 +210,14 @@ bool
 il__time_parse(const char *text, int64_t *ret_ms)
 {
     const char *p = text;
-    int         year;
-    int         month;
-    int         day;
     int         hour;
     int         minute;
     int         second;
     int         east;
+    int64_t     days;
     int64_t     ms;
 
-    if (!digits(&p, 4, &year) || !literal(&p, '-') || !digits(&p, 2, &month) || !literal(&p, '-') ||
-        !digits(&p, 2, &day))
+    if (!take_date(&p, &days))
         return false;
     if (!literal(&p, 'T') && !literal(&p, 't') && !literal(&p, ' '))
         return false;
@@ -176,8 +225,7 @@ il__time_parse(const char *text, int64_t *ret_ms)
         !literal(&p, ':') || !digits(&p, 2, &second) || !fraction(&p, &ms) || !zone(&p, &east) ||
         *p != '\0')
         return false;
-    int64_t days = days_since_1970(year, month, day);
-    if (days < 0 || hour > 23 || minute > 59 || second > 60)
+    if (hour > 23 || minute > 59 || second > 60)
         return false;
     *ret_ms = (((days * 24 + hour) * 60 + minute - east) * 60 + second) * 1000 + ms;
     return true;

@@ -102,7 +102,7 @@ load(const char *name, struct zone_entry **ret, il_error *reterr)
     AUTO_FREE struct zone_entry *e = il__calloc(1, sizeof *e);
 
     if (data == NULL || transitions == NULL || e == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     size_t n_bytes = read_zone_file(name, data, IL__ZONE_FILE_BYTES_MAX);
     size_t n       = n_bytes > 0 ? il__zone_parse(data, n_bytes, transitions) : 0;
     if (n == 0 && access(ZONES_DIR, F_OK) != 0)
@@ -116,7 +116,7 @@ load(const char *name, struct zone_entry **ret, il_error *reterr)
     e->zone.n           = n;
     e->zone.transitions = il__alloc(n * sizeof *transitions);
     if (e->zone.transitions == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     memcpy(e->zone.transitions, transitions, n * sizeof *transitions);
     *ret = TAKE(e);
     return IL_OK;

@@ -3,6 +3,7 @@
  * from its last line, a rule in the format of the TZ variable. The file is untrusted: every length
  * is checked.
  */
+#include "base/parse.h"
 #include "base/zone.h"
 
 #define DAY_S INT64_C(86400)
@@ -160,37 +161,20 @@ read_rule(const char *s, struct rule *ret)
     return *s++ == ',' && rule_day(&s, &ret->end) && *s == '\0';
 }
 
-static bool
-is_leap(int64_t year)
-{
-    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
-/* Days from 1970 to the first of January of a year. */
-static int64_t
-year_days(int64_t year)
-{
-    int64_t y = year - 1;
-
-    return (year - 1970) * 365 + (y / 4 - 1969 / 4) - (y / 100 - 1969 / 100) +
-           (y / 400 - 1969 / 400);
-}
-
 /* When a rule applies in a year, in local seconds since 1970. */
 static int64_t
-rule_time(const struct rule_day *d, int64_t year)
+rule_time(const struct rule_day *d, int year)
 {
-    static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365 };
-    int64_t          first    = year_days(year);
+    int64_t first = il__date_days(year, 1, 1);
+    bool    leap  = il__date_is_leap(year);
 
     if (d->form == 'D')
         return (first + d->day) * DAY_S + d->time_s;
     if (d->form == 'J')
-        return (first + d->day - 1 + (is_leap(year) && d->day > 59 ? 1 : 0)) * DAY_S + d->time_s;
-    int64_t month = first + before[d->month - 1] + (is_leap(year) && d->month > 2 ? 1 : 0);
-    int length = before[d->month] - before[d->month - 1] + (is_leap(year) && d->month == 2 ? 1 : 0);
-    int of_month = (int)(((d->day - (month + 4) % 7) + 7) % 7) + (d->week - 1) * 7;
-    if (of_month >= length) /* the fifth means the last */
+        return (first + d->day - 1 + (leap && d->day > 59 ? 1 : 0)) * DAY_S + d->time_s;
+    int64_t month    = il__date_days(year, d->month, 1);
+    int     of_month = (int)(((d->day - (month + 4) % 7) + 7) % 7) + (d->week - 1) * 7;
+    if (il__date_days(year, d->month, of_month + 1) < 0) /* the fifth means the last */
         of_month -= 7;
     return (month + of_month) * DAY_S + d->time_s;
 }
@@ -202,7 +186,7 @@ add_rule(struct zone_builder *b, const char *text)
 
     if (!read_rule(text, &rule) || !rule.has_summer)
         return;
-    for (int64_t year = 1971; year <= IL__ZONE_YEAR_END; year++) {
+    for (int year = 1971; year <= IL__ZONE_YEAR_END; year++) {
         int64_t begin = rule_time(&rule.begin, year) - rule.standard;
         int64_t end   = rule_time(&rule.end, year) - rule.summer;
         bool    first =

@@ -12,7 +12,7 @@ add_connection(struct cli_app_config *c, const struct cli_connection *from, il_e
 
     c->connections[c->config.n_connections++] = (struct il__connection){ name, url };
     if (st == IL_OK && name == NULL)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     return st;
 }
 
@@ -35,7 +35,7 @@ il__cli_app_config_init(struct cli_app_config *c, const struct cli_config *confi
     *c = (struct cli_app_config){ .connections = il__calloc(config->n_connections + 1,
                                                             sizeof *c->connections) };
     if (c->connections == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il__cli_app_settings(c, config);
     c->config.connections = c->connections;
     for (size_t i = 0; st == IL_OK && i < config->n_connections; i++)

@@ -25,7 +25,7 @@ apply_next(const struct cli *cli, il_op *op, il_error *reterr)
     AUTO_FREE char *cursor = il__strdup(op->out.next);
 
     if (cursor == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_op_release(op);
     op->in.list.cursor = cursor;
     il_status st       = il_apply(cli->store, op, 1, reterr);

@@ -15,7 +15,7 @@ il__cli_data_audit(struct il__data *d, const char *act, const char *tenant, cons
 
     json_decref(details);
     if (text == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     wrap_user(who + strlen(who), sizeof who - strlen(who));
     struct il__data_act a  = { .tenant  = tenant,
                                .who     = who,

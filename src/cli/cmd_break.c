@@ -77,7 +77,7 @@ break_leases(struct cli_breaker *b, const il_op *got, il_error *reterr)
 
     wrap_meta_breaker(meta);
     if (ops == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (size_t i = 0; i < n_items; i++) {
         if (!wanted(b, &got->out.items[i]))
             continue;
@@ -120,7 +120,7 @@ break_others(struct cli_breaker *b, il_error *reterr)
         il__free(cursor);
         cursor = more ? il__strdup(page.out.next) : NULL;
         if (st == IL_OK && more && cursor == NULL)
-            st = il__error_set(reterr, IL_NOMEM, "out of memory");
+            st = il__error_nomem(reterr);
         il_op_release(&page);
     }
     return st;

@@ -240,7 +240,7 @@ count_pages(const struct cli *cli, il_op *op, il_cache_info *sums, il_error *ret
             add(sums, &op->out.cache);
         il_op_release(op);
         if (more && cursor == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
         if (!more)
             return st;
     }

@@ -149,7 +149,7 @@ take_rights(struct creation *c, il_error *reterr)
         il__buf_addf(&c->permissions, "%s%s", i > 0 ? " " : "", name);
     }
     if (c->permissions.failed)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     c->key.permissions = il__buf_str(&c->permissions);
     c->key.role        = c->permissions.n_bytes > 0 ? DATA_ROLE_NONE : DATA_ROLE_WRITE;
     if (CLI_GIVEN(cli, key_create, admin))

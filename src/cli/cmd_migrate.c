@@ -83,9 +83,7 @@ migrate_app(void *cookie, const struct app_tables *t, const struct tables_place 
     }
     json_t *item = json_pack("{s:s, s:i, s:i, s:b}", "name", t->name, "from", m.from, "to", m.to,
                              "to_do", a->check && is_to_do(&m));
-    return json_array_append_new(a->items, item) == 0
-               ? IL_OK
-               : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return json_array_append_new(a->items, item) == 0 ? IL_OK : il__error_nomem(reterr);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ set_fingerprint(const struct cli *cli, struct wrap_opts *run, il_error *reterr)
     il__buf_addc(&b, more != NULL ? 1 : 0);
     il__buf_adds(&b, more != NULL ? more : "");
     if (b.failed)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (uint64_t seed = 0; seed < 2; seed++) {
         uint64_t hash = il__hash_stable(b.data, b.n_bytes, seed);
         for (int i = 0; i < 8; i++)

@@ -186,7 +186,7 @@ retry_page(struct cli *cli, const il_op *page, struct retrying *r, il_error *ret
     AUTO_FREE il_op *ops = il__calloc(MAX(n, 1), sizeof *ops);
 
     if (ops == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (size_t i = 0; i < n; i++) {
         ops[i].type      = IL_OP_JOB_RETRY;
         ops[i].in.job.id = page->out.jobs[i].id;
@@ -219,7 +219,7 @@ retry_failed(struct cli *cli, const char *queue, struct retrying *r, il_error *r
         cursor    = more ? il__strdup(page.out.next) : NULL;
         il_op_release(&page);
         if (more && cursor == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
         if (!more)
             return st;
     }

@@ -138,7 +138,7 @@ report_line(struct pusher *p, const il_op *op, il_error *reterr)
         return IL_OK;
     }
     if (json_array_append_new(p->items, pushed_json(op)) != 0)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return IL_OK;
 }
 
@@ -194,7 +194,7 @@ batch_add(struct pusher *p, struct batch *b, const char *line, size_t n_bytes, i
                              p->n_lines, IL_BLOB_BYTES_MAX);
     b->lines[i] = il__alloc(n_bytes);
     if (b->lines[i] == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     memcpy(b->lines[i], line, n_bytes);
     b->numbers[i] = p->n_lines;
     b->n++;
@@ -242,7 +242,7 @@ push_lines(struct pusher *p, FILE *file, struct batch *b, il_error *reterr)
         st = il__error_set(reterr, IL_INVAL, "queue push: cannot read standard input: %s",
                            strerror(errno));
     if (st == IL_OK && line.failed)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st == IL_OK)
         st = push_batch(p, b, reterr);
     batch_clear(b);
@@ -264,9 +264,8 @@ push_all_lines(struct pusher *p)
     p->progress = !cli->quiet && isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0;
     if (cli->json)
         p->items = json_array();
-    AUTO_FREE struct batch *b = il__calloc(1, sizeof *b);
-    il_status               st =
-        b != NULL ? push_lines(p, file, b, &err) : il__error_set(&err, IL_NOMEM, "out of memory");
+    AUTO_FREE struct batch *b  = il__calloc(1, sizeof *b);
+    il_status               st = b != NULL ? push_lines(p, file, b, &err) : il__error_nomem(&err);
     if (p->progress)
         (void)fputc('\n', stderr);
     if (path != NULL)

@@ -284,11 +284,11 @@ cancel_through_app(struct cli *cli, const char *id, il_op *op, il_status *ret, i
         return false;
     il__buf_init(&path, 1024);
     il__buf_adds(&path, kind->path);
-    il__cli_path_add(&path, id);
+    il__buf_add_url(&path, id);
     body = json_pack("{s:s}", "reason", op->in.run.error);
     *ret = body != NULL
                ? il__cli_request(cli, "DELETE", il__buf_str(&path), body, 0, &answer, reterr)
-               : il__error_set(reterr, IL_NOMEM, "out of memory");
+               : il__error_nomem(reterr);
     json_decref(body);
     json_decref(answer);
     if (*ret == IL_OK) {

@@ -87,12 +87,12 @@ reload(void *cookie, struct http_options *o, const char **ret_restart, il_error 
     struct apps_config *fresh   = il__calloc(1, sizeof *fresh);
 
     if (fresh == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = il__cli_config_load(&fresh->config, &cli->args, reterr);
     if (st == IL_OK)
         st = il__cli_app_config_init(&fresh->apps, &fresh->config, reterr);
     if (st == IL_OK && !il__cli_settings_init(&fresh->settings, &fresh->config, &cli->config))
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st != IL_OK) {
         apps_config_free(fresh);
         return st;
@@ -214,7 +214,7 @@ il__cli_cmd_serve(struct cli *cli)
     if (st == IL_OK)
         st = il__cli_app_config_init(&serving.apps->apps, &cli->config, &err);
     if (st == IL_OK && !il__cli_settings_init(&serving.apps->settings, &cli->config, NULL))
-        st = il__error_set(&err, IL_NOMEM, "out of memory");
+        st = il__error_nomem(&err);
     if (st == IL_OK) {
         set_shown(serving.apps, &o);
         set_apps(&serving, &o);

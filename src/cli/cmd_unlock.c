@@ -48,7 +48,7 @@ find(const struct cli *cli, pid_t pid, struct kept *ret, il_error *reterr)
         il__free(cursor);
         cursor = more ? il__strdup(page.out.next) : NULL;
         if (st == IL_OK && more && cursor == NULL)
-            st = il__error_set(reterr, IL_NOMEM, "out of memory");
+            st = il__error_nomem(reterr);
         il_op_release(&page);
     }
     return st;

@@ -273,7 +273,7 @@ il__cli_why(struct cli *cli, const char *key, il_error *reterr)
         add_text(&a);
         text = il__buf_take(&a.text);
         if (text == NULL)
-            (void)il__error_set(reterr, IL_NOMEM, "out of memory");
+            (void)il__error_nomem(reterr);
     }
     release(&a);
     return text;

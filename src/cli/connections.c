@@ -164,7 +164,7 @@ make_url(const struct cli_connection *c, const char *text, char **ret, il_error 
     AUTO_FREE char *url = il__config_store_url(text, NULL);
 
     if (url == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (il__config_url_is_malformed(url))
         return il__error_set(
             reterr, IL_INVAL,

@@ -26,7 +26,7 @@ url_of(const struct cli *cli, const char *text, char **ret, il_error *reterr)
     }
     AUTO_FREE char *url = il__config_store_url(text, NULL);
     if (url == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (il__config_url_is_malformed(url))
         return il__error_set(
             reterr, IL_INVAL,

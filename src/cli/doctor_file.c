@@ -2,10 +2,8 @@
  * doctor_file.c: the settings of a SQLite file that several processes share. Only what is kept in
  * the file can be seen; what each connection sets for itself cannot.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/doctor.h"
@@ -36,13 +34,10 @@ take_settings(void *cookie, const il_guard_row *row)
 bool
 il__doctor_is_wal(const char *path)
 {
-    unsigned char header[HEADER_BYTES] = { 0 };
-    int           fd                   = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t       n                    = fd >= 0 ? read(fd, header, sizeof header) : -1;
+    char header[HEADER_BYTES + 1];
 
-    if (fd >= 0)
-        (void)close(fd); /* was only read from */
-    return n == (ssize_t)sizeof header && header[HEADER_VERSION] == 2;
+    return il__read_small(path, header, sizeof header) == HEADER_BYTES &&
+           header[HEADER_VERSION] == 2;
 }
 
 /* A text of sql/doctor.sql without its newline. */

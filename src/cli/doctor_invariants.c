@@ -120,7 +120,7 @@ il__doctor_invariants(const struct cli *cli, struct doctor_database *db, const c
         if (il__apps[i]->queries != NULL)
             st = il__apps[i]->queries(&c.config, add_query, &a, reterr);
     }
-    return st == IL_OK && a.no_memory ? il__error_set(reterr, IL_NOMEM, "out of memory") : st;
+    return st == IL_OK && a.no_memory ? il__error_nomem(reterr) : st;
 }
 
 /* ---- mentions -------------------------------------------------------------------------------- */

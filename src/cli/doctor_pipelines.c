@@ -257,5 +257,5 @@ il__doctor_pipelines(const struct cli *cli, il_guard_tx *tx, json_t *to, struct 
     il_guard_close(s.history);
     il__tables_place_close(s.place);
     *ret_n_missing = s.n_missing;
-    return st == IL_OK && s.no_memory ? il__error_set(reterr, IL_NOMEM, "out of memory") : st;
+    return st == IL_OK && s.no_memory ? il__error_nomem(reterr) : st;
 }

@@ -91,7 +91,7 @@ look_through(struct search *s, uint32_t states, size_t n_pages, size_t n_items, 
         cursor    = more ? il__strdup(op.out.next) : NULL;
         il_op_release(&op);
         if (more && cursor == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
         if (!more)
             return st;
     }

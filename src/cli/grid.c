@@ -49,15 +49,9 @@ il__cli_grid_add(struct cli_grid *g, const char *fmt, ...)
     va_end(ap);
     il__cli_escape(&cell, il__buf_str(&raw));
 
-    if (g->n_cells == g->capacity) {
-        size_t capacity = MAX(g->capacity * 2, 64);
-        char **cells    = il__realloc(g->cells, capacity * sizeof *cells);
-        if (cells == NULL) {
-            g->failed = true;
-            return;
-        }
-        g->cells    = cells;
-        g->capacity = capacity;
+    if (!il__grow(&g->cells, g->n_cells, &g->capacity, sizeof *g->cells)) {
+        g->failed = true;
+        return;
     }
     g->cells[g->n_cells] = il__buf_take(&cell);
     if (g->cells[g->n_cells] == NULL)

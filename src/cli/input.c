@@ -104,7 +104,7 @@ il__cli_read(const struct cli *cli, const char *path, const char *what, size_t n
         return il__error_set(reterr, IL_INVAL, "%s: the %s is larger than %zu bytes",
                              cli->command->name, what, n_bytes_max);
     if (b->failed)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return IL_OK;
 }
 

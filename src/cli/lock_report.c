@@ -407,7 +407,7 @@ il__cli_lock_report_ask(const struct cli *cli, struct lock_report *r, il_error *
         more             = ok && next != NULL;
         il__buf_clear(&path);
         il__buf_adds(&path, ROW_LOCKS_PATH "?cursor=");
-        il__cli_path_add(&path, next != NULL ? next : "");
+        il__buf_add_url(&path, next != NULL ? next : "");
         json_decref(page);
         if (!ok)
             return il__error_set(reterr, IL_NOMEM, "out of memory for the report");

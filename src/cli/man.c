@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "cli/cli.h"
 #include "cli/debug.h"
 #include "cli/roff.h"
@@ -189,13 +190,10 @@ static void
 print_date(void)
 {
     const char *epoch = getenv("SOURCE_DATE_EPOCH");
-    time_t      now   = epoch != NULL ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
-    struct tm   day;
-    char        date[16] = "";
+    int64_t     now   = epoch != NULL ? strtoll(epoch, NULL, 10) : time(NULL);
+    char        date[IL__DATE_TEXT_BYTES];
 
-    CHECK(gmtime_r(&now, &day) != NULL);
-    CHECK(strftime(date, sizeof date, "%Y-%m-%d", &day) > 0);
-    (void)fputs(date, stdout);
+    (void)fputs(il__date_text(now / 86400, date), stdout);
 }
 
 /* The head of a page: interlock(1) if name is NULL, else interlock-NAME. */

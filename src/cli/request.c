@@ -48,20 +48,6 @@ refused(const struct cli *cli, const struct il__request *r, il_error *reterr)
         reterr);
 }
 
-void
-il__cli_path_add(struct il__buf *b, const char *text)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-
-    for (; *text != '\0'; text++) {
-        if (strchr(plain, *text) != NULL)
-            il__buf_addc(b, *text);
-        else
-            il__buf_addf(b, "%%%02X", (unsigned)(unsigned char)*text);
-    }
-}
-
 il_status
 il__cli_request(const struct cli *cli, const char *method, const char *path, const json_t *body,
                 int64_t wait_ms, json_t **ret, il_error *reterr)
@@ -70,7 +56,7 @@ il__cli_request(const struct cli *cli, const char *method, const char *path, con
     struct il__request r    = { .method = method, .path = path, .body = text, .wait_ms = wait_ms };
 
     if (body != NULL && text == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = il__handle_request(cli->store, &r, reterr);
     free(text); /* jansson's */
     if (st != IL_OK)

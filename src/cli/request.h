@@ -19,7 +19,5 @@ bool il__cli_is_remote(const struct cli *cli);
 MUST_USE il_status il__cli_request(const struct cli *cli, const char *method, const char *path,
                                    const json_t *body, int64_t wait_ms, json_t **ret,
                                    il_error *reterr);
-/* Append a text to *b, encoded as one segment of a path or a value of a query. */
-void il__cli_path_add(struct il__buf *b, const char *text);
 
 #endif

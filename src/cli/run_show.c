@@ -49,7 +49,7 @@ from_server(struct cli *cli, const struct cli_run_kind *kind, const char *id, js
 
     il__buf_init(&path, 1024);
     il__buf_adds(&path, kind->path);
-    il__cli_path_add(&path, id);
+    il__buf_add_url(&path, id);
     return il__cli_request(cli, "GET", il__buf_str(&path), NULL, 0, ret, reterr);
 }
 

@@ -45,7 +45,7 @@ split_ranks(const char *text, struct il__config_ranks *ranks, il_error *reterr)
     ranks->text  = il__strdup(text);
     ranks->names = il__calloc(n, sizeof *ranks->names);
     if (ranks->text == NULL || ranks->names == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (char *p = ranks->text; p != NULL;) {
         ranks->names[ranks->n++] = p;
         p                        = strchr(p, ',');

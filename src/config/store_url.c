@@ -123,7 +123,7 @@ il__config_make_folder(const char *url, il_error *reterr)
     AUTO_FREE char *copy = il__strdup(url + strlen(SQLITE));
 
     if (copy == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(copy, 0700) != 0 && errno != EEXIST)

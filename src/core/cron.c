@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parse.h"
 #include "core/limits.h"
 
 #define ZONE_PREFIX "CRON_TZ="
@@ -260,34 +261,15 @@ il__cron_restore(const char *text, struct il__cron *ret)
 
 /* ---- the calendar ---------------------------------------------------------------------------- */
 
-struct date {
-    unsigned month, day;
-};
-
-/* Years start in March here, so that the leap day is the last day of a year; an era is 400 years or
- * 146,097 days. */
-static struct date
-date_of(int64_t days)
-{
-    int64_t  z     = days + 719468; /* since the 1st of March of the year 0 */
-    int64_t  era   = z / 146097;
-    unsigned doe   = (unsigned)(z - era * 146097);
-    unsigned yoe   = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
-    unsigned doy   = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    unsigned mp    = (5 * doy + 2) / 153;
-    unsigned month = mp < 10 ? mp + 3 : mp - 9;
-
-    return (struct date){ month, doy - (153 * mp + 2) / 5 + 1 };
-}
-
 static bool
-day_matches(const struct il__cron *c, int64_t days, const struct date *d)
+day_matches(const struct il__cron *c, int64_t days)
 {
-    unsigned weekday = (unsigned)((days + 4) % 7); /* 1970-01-01 was a Thursday */
-    bool     day     = (c->days >> d->day & 1) != 0;
-    bool     week    = (c->weekdays >> weekday & 1) != 0;
+    struct il__date d       = il__date_of(days);
+    unsigned        weekday = (unsigned)((days + 4) % 7); /* 1970-01-01 was a Thursday */
+    bool            day     = (c->days >> d.day & 1) != 0;
+    bool            week    = (c->weekdays >> weekday & 1) != 0;
 
-    if ((c->months >> d->month & 1) == 0)
+    if ((c->months >> d.month & 1) == 0)
         return false;
     return c->any_day || c->any_weekday ? day && week : day || week;
 }
@@ -317,9 +299,8 @@ next_local(const struct il__cron *c, int64_t after_ms)
     if (after >= IL__TIME_MS_MAX)
         return IL__NEVER;
     for (unsigned i = 0; i < GAP_DAYS_MAX; i++, days++, from = 0) {
-        struct date d = date_of(days);
-        int64_t     m = day_matches(c, days, &d) ? minute_of_day(c, from) : DAY_MINUTES;
-        int64_t     t = (days * DAY_MINUTES + m) * MINUTE_MS;
+        int64_t m = day_matches(c, days) ? minute_of_day(c, from) : DAY_MINUTES;
+        int64_t t = (days * DAY_MINUTES + m) * MINUTE_MS;
         if (m < DAY_MINUTES)
             return t <= IL__TIME_MS_MAX ? t : IL__NEVER;
     }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/parse.h"
 #include "core/op.h"
 
 const char *
@@ -27,10 +28,8 @@ il__cursor_parse(const char *cursor, const char **ret_key, uint64_t *ret_number)
 
     if (n_digits == 0 || n_digits > 16 || cursor[n_digits] != ':')
         return false;
-    for (size_t i = 0; i < n_digits; i++) {
-        char c = cursor[i];
-        number = number * 16 + (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-    }
+    for (size_t i = 0; i < n_digits; i++)
+        number = number * 16 + (uint64_t)il__hex_digit(cursor[i]);
     *ret_key    = cursor + n_digits + 1;
     *ret_number = number;
     return number <= INT64_MAX && il_check_key(*ret_key, NULL) == IL_OK;

@@ -51,24 +51,8 @@ struct il__deadlock {
 static bool
 reserve(struct il__deadlock *d, void *array, size_t n, size_t *capacity, size_t size)
 {
-    void *p;
-
-    if (d->failed)
-        return false;
-    if (n < *capacity)
-        return true;
-    size_t grown_capacity = *capacity == 0 ? 16 : *capacity * 2;
-    memcpy(&p, array, sizeof p);
-    p = il__realloc(p, grown_capacity * size);
-    if (p == NULL || n >= IL__GRAPH_WAITS_MAX) {
-        if (p != NULL)
-            memcpy(array, &p, sizeof p);
-        d->failed = true;
-        return false;
-    }
-    memcpy(array, &p, sizeof p);
-    *capacity = grown_capacity;
-    return true;
+    d->failed = d->failed || n == IL__GRAPH_WAITS_MAX || !il__grow(array, n, capacity, size);
+    return !d->failed;
 }
 
 static void

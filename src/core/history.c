@@ -8,7 +8,9 @@
 
 #include <inttypes.h>
 
+#include "base/arena.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "core/cursor.h"
 #include "core/key.h"
 #include "core/limits.h"
@@ -74,9 +76,8 @@ take_numbers(const char *text, uint64_t ret[NUMBERS])
     for (size_t i = 0; i < NUMBERS; i++) {
         size_t n_digits = 0;
         ret[i]          = 0;
-        for (; n_digits < 16 && strchr("0123456789abcdef", text[0]) != NULL && text[0] != '\0';
-             text++, n_digits++)
-            ret[i] = ret[i] * 16 + (uint64_t)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
+        for (int digit; n_digits < 16 && (digit = il__hex_digit(*text)) >= 0; text++, n_digits++)
+            ret[i] = ret[i] * 16 + (uint64_t)digit;
         if (n_digits == 0 || *text != (i + 1 < NUMBERS ? ' ' : '\0'))
             return false;
         text++;
@@ -255,7 +256,8 @@ show(il_op *op, const struct il__event *e)
     if (info.tenant == NULL || info.key == NULL || info.holder == NULL || info.meta == NULL ||
         info.other == NULL || info.reason == NULL)
         return false;
-    il_event_info *slot = il__op_append(op, &op->out.events, &op->out.n_events, sizeof *slot);
+    il_event_info *slot =
+        il__arena_append(&op->mem, &op->out.events, &op->out.n_events, sizeof *slot);
     if (slot != NULL)
         *slot = info;
     return slot != NULL;

@@ -216,26 +216,6 @@ il__op_end(il_op *op, il_status status, const char *detail)
     return status;
 }
 
-/* Items grow by doubling; the old array stays in the arena until the op is released. */
-void *
-il__op_append(il_op *op, const void *items_field, size_t *n, size_t item_bytes)
-{
-    const void *field = items_field;
-    void       *items;
-
-    memcpy(&items, field, sizeof items); /* ours to write, const for the caller */
-    if (*n == 0 || (*n & (*n - 1)) == 0) {
-        void *grown = il__op_alloc(op, (*n == 0 ? 1 : *n * 2) * item_bytes);
-        if (grown == NULL)
-            return NULL;
-        if (*n > 0)
-            memcpy(grown, items, *n * item_bytes);
-        items = grown;
-        memcpy((void *)(uintptr_t)field, &items, sizeof items);
-    }
-    return (char *)items + item_bytes * (*n)++;
-}
-
 const void *
 il__op_blob(il_op *op, const void *data, size_t n_bytes)
 {
@@ -264,7 +244,8 @@ il__op_add_item(il_op *op, const il_lease_info *item)
     if (copy.tenant == NULL || copy.key == NULL || copy.holder == NULL || copy.meta == NULL ||
         copy.place == NULL || copy.reason == NULL)
         return false;
-    il_lease_info *slot = il__op_append(op, &op->out.items, &op->out.n_items, sizeof *slot);
+    il_lease_info *slot =
+        il__arena_append(&op->mem, &op->out.items, &op->out.n_items, sizeof *slot);
     if (slot != NULL)
         *slot = copy;
     return slot != NULL;

@@ -85,11 +85,6 @@ const char *il__op_strdup(il_op *op, const char *s);
 
 /* Copy bytes and append a NUL. */
 const void *il__op_blob(il_op *op, const void *data, size_t n_bytes);
-/*
- * Append an uninitialised item to a growing array of results: `items_field` is the address of
- * out.items, out.runs, …, and n of its count, which is incremented. NULL when out of memory.
- */
-void *il__op_append(il_op *op, const void *items_field, size_t *n, size_t item_bytes);
 
 /* Discard results, so that the op can be applied again after a failed attempt. */
 void il__op_reset(il_op *op);

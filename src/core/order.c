@@ -139,16 +139,9 @@ class_of(const char *key)
 bool
 il__order_add(struct il__order *o, const struct il__order_seen *e)
 {
-    if (!il__map_reserve(&o->by_first))
+    if (!il__map_reserve(&o->by_first) ||
+        !il__grow(&o->edges, o->n, &o->capacity, sizeof *o->edges))
         return false;
-    if (o->n == o->capacity) {
-        size_t                 capacity = o->capacity == 0 ? 16 : o->capacity * 2;
-        struct il__order_edge *grown    = il__realloc(o->edges, capacity * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        o->edges    = grown;
-        o->capacity = capacity;
-    }
     struct il__order_edge copy = {
         .tenant      = il__strdup(e->tenant),
         .first       = class_of(e->first),

@@ -299,7 +299,7 @@ add_edge(il_op *op, const struct il__order_edge *e, uint32_t flags)
     if (copy.tenant == NULL || copy.from == NULL || copy.to == NULL || copy.from_place == NULL ||
         copy.to_place == NULL)
         return false;
-    il_edge_info *slot = il__op_append(op, &op->out.edges, &op->out.n_edges, sizeof *slot);
+    il_edge_info *slot = il__arena_append(&op->mem, &op->out.edges, &op->out.n_edges, sizeof *slot);
     if (slot != NULL)
         *slot = copy;
     return slot != NULL;

@@ -274,7 +274,7 @@ il__run_show(il_op *op, il_run_info info, struct il__run_error error,
     info.error = il__run_error_text(&op->mem, &error);
     if (info.error == NULL || !copy_strings(op, &info))
         return NULL;
-    il_run_info *slot = il__op_append(op, &op->out.runs, &op->out.n_runs, sizeof *slot);
+    il_run_info *slot = il__arena_append(&op->mem, &op->out.runs, &op->out.n_runs, sizeof *slot);
     if (slot != NULL)
         *slot = info;
     return slot;

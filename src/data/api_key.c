@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "core/key.h"
 #include "data/data_internal.h"
 
@@ -143,7 +144,7 @@ il__data_key_create(struct il__data *d, const struct il__data_key *key, bool mak
     if (st != IL_OK)
         return st;
     il__data_key_hash(d, secret, strlen(secret), hash);
-    il__data_hex(hash, sizeof hash, hex);
+    il__hex_print(hash, sizeof hash, hex);
     struct creation c = {
         .tenant      = key->tenant,
         .make_tenant = make_tenant,
@@ -203,7 +204,7 @@ il__data_key_find(struct il__data *d, const unsigned char hash[DATA_HASH_BYTES],
     struct listing l = { each, cookie, 0 };
     char           hex[DATA_HEX_BYTES(DATA_HASH_BYTES)];
 
-    il__data_hex(hash, DATA_HASH_BYTES, hex);
+    il__hex_print(hash, DATA_HASH_BYTES, hex);
     const struct data_param params[] = { DATA_TEXT(hex) };
     il_status st = il__data_read(d, DATA_key_find, params, ARRAY_LEN(params), take_key, &l, reterr);
     return st == IL_OK && l.n == 0 ? il__error_set(reterr, IL_NOT_FOUND, "no such API key") : st;

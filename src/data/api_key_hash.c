@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "data/data_internal.h"
 
 #define PEPPER_BYTES 32
@@ -23,27 +24,6 @@ struct pepper {
     unsigned char bytes[PEPPER_BYTES_MAX + 1];
     size_t        n;
 };
-
-void
-il__data_hex(const unsigned char *data, size_t n, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < n; i++) {
-        out[2 * i]     = digits[data[i] >> 4];
-        out[2 * i + 1] = digits[data[i] & 15];
-    }
-    out[2 * n] = '\0';
-}
-
-/* The value of a hex digit; -1 = invalid. */
-static int
-digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* ---- from a file ----------------------------------------------------------------------------- */
 
@@ -151,7 +131,7 @@ static bool
 decode(const struct secret *s, struct pepper *p)
 {
     for (size_t i = 0; i < PEPPER_BYTES; i++) {
-        int high = digit(s->text[2 * i]), low = digit(s->text[2 * i + 1]);
+        int high = il__hex_digit(s->text[2 * i]), low = il__hex_digit(s->text[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         p->bytes[i] = (unsigned char)(high * 16 + low);
@@ -170,7 +150,7 @@ from_store(struct il__data *d, bool make, struct pepper *p, il_error *reterr)
 
     if (st == IL_OK && s.text[0] == '\0' && make) {
         il__sodium->randombytes_buf(p->bytes, PEPPER_BYTES);
-        il__data_hex(p->bytes, PEPPER_BYTES, s.text);
+        il__hex_print(p->bytes, PEPPER_BYTES, s.text);
         st = put_secret(d, DATA_secret_add, "pepper", s.text, reterr);
         if (st == IL_OK)
             st = load_secret(d, "pepper", &s, reterr);
@@ -191,7 +171,7 @@ make_check(struct il__data *d, char text[SECRET_CHARS + 1])
     unsigned char hash[DATA_HASH_BYTES];
 
     il__data_key_hash(d, CHECK_TEXT, strlen(CHECK_TEXT), hash);
-    il__data_hex(hash, sizeof hash, text);
+    il__hex_print(hash, sizeof hash, text);
 }
 
 static bool

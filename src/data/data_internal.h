@@ -131,9 +131,7 @@ int64_t il__data_page(uint32_t limit);
 il_status il__data_pepper_open(struct il__data *d, const char *file, il_error *reterr) MUST_USE;
 void      il__data_pepper_close(struct il__data *d);
 
-#define DATA_HEX_BYTES(n) (2 * (n) + 1)
-/* Bytes as lower-case hex digits and a NUL. */
-void il__data_hex(const unsigned char *data, size_t n, char *out);
+#define DATA_HEX_BYTES(n) (2 * (n) + 1) /* of il__hex_print() */
 /* HMAC-SHA-256 of a message with a keyed state. */
 void il__data_hmac(const crypto_auth_hmacsha256_state *keyed, const char *message, size_t n_bytes,
                    unsigned char ret[DATA_HASH_BYTES]);

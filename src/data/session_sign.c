@@ -2,6 +2,7 @@
  * session_sign.c: what the sessions of the admin page need: signatures with a key derived from the
  * pepper (api_key_hash.c), and random tokens. What is signed is decided in src/http.
  */
+#include "base/parse.h"
 #include "data/data_internal.h"
 
 #define TOKEN_BYTES 32
@@ -14,7 +15,7 @@ il__data_sign(struct il__data *d, const char *text, size_t n_bytes, char ret[DAT
     _Static_assert(DATA_SIGNATURE_BYTES == DATA_HEX_BYTES(DATA_HASH_BYTES), "in hex digits");
     CHECK(d->has_pepper);
     il__data_hmac(&d->session_keyed, text, n_bytes, hash);
-    il__data_hex(hash, sizeof hash, ret);
+    il__hex_print(hash, sizeof hash, ret);
 }
 
 bool

@@ -106,18 +106,12 @@ il__guard_order(il_guard_tx *tx, const il_guard_target *row, const struct guard_
 static il_status
 make_room(il_guard_tx *tx, il_error *reterr)
 {
-    if (tx->n_rows < tx->rows_capacity)
-        return IL_OK;
     if (tx->n_rows == IL_GUARD_ROWS_MAX)
         return il__error_set(reterr, IL_LIMIT,
                              "too many locked rows in one transaction (maximum %d)",
                              IL_GUARD_ROWS_MAX);
-    size_t             n    = MIN(MAX(tx->rows_capacity * 2, 8), (size_t)IL_GUARD_ROWS_MAX);
-    struct guard_held *rows = il__realloc(tx->rows, n * sizeof *rows);
-    if (rows == NULL)
+    if (!il__grow(&tx->rows, tx->n_rows, &tx->rows_capacity, sizeof *tx->rows))
         return il__error_set(reterr, IL_NOMEM, "out of memory for a row lock");
-    tx->rows          = rows;
-    tx->rows_capacity = n;
     return IL_OK;
 }
 

@@ -255,12 +255,6 @@ send_values(struct postgres_guard *g, const struct guard_statement *s)
                                      p->lengths, p->formats, 0) == 1;
 }
 
-static int
-digit(char c)
-{
-    return c <= '9' ? c - '0' : c - 'a' + 10;
-}
-
 /* \x0a1b: how the server prints a bytea. False: out of memory. */
 static bool
 take_blob(struct postgres_guard *g, const char *text, size_t n, il_guard_value *ret)
@@ -273,7 +267,7 @@ take_blob(struct postgres_guard *g, const char *text, size_t n, il_guard_value *
     if (bytes == NULL)
         return false;
     for (size_t i = 2; i + 1 < n; i += 2)
-        bytes[i / 2 - 1] = (char)(digit(text[i]) << 4 | digit(text[i + 1]));
+        bytes[i / 2 - 1] = (char)(il__hex_digit(text[i]) * 16 + il__hex_digit(text[i + 1]));
     *ret = il_guard_blob(bytes, n / 2 - 1);
     return true;
 }

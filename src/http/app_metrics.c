@@ -25,7 +25,7 @@ http_app_metrics_open(struct http_metrics *m, il_error *reterr)
             n += cells_of(&o->apps[i]->metrics[k]);
         m->cells[i] = il__calloc(MAX(n, 1), sizeof *m->cells[i]);
         if (m->cells[i] == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
     }
     return IL_OK;
 }

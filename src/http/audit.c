@@ -30,7 +30,7 @@ http_audit_open(struct http_server *s, il_error *reterr)
 {
     s->audit = il__calloc(1, sizeof *s->audit);
     if (s->audit == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     s->audit->server = s;
     return IL_OK;
 }

@@ -33,7 +33,7 @@ http_auth_open(struct http_server *s, il_error *reterr)
 {
     s->auth = il__calloc(1, sizeof *s->auth);
     if (s->auth == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     http_keys_init(s->auth);
     return IL_OK;
 }

@@ -298,7 +298,7 @@ http_leases_open(struct http_server *s, il_error *reterr)
 {
     s->leases = il__calloc(1, sizeof *s->leases);
     if (s->leases == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     s->leases->server = s;
     return IL_OK;
 }

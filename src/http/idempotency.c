@@ -16,6 +16,7 @@
  */
 #include <stdio.h>
 
+#include "base/parse.h"
 #include "data/data.h"
 #include "data/libsodium.h"
 #include "http/handler.h"
@@ -118,9 +119,8 @@ key_for(struct http_request *r)
     if (text == NULL)
         return NULL;
     hash(r, digest, parts, ARRAY_LEN(parts));
-    int n = snprintf(text, TEXT_BYTES, NAMES);
-    for (size_t i = 0; i < sizeof digest; i++)
-        n += snprintf(text + n, (size_t)(TEXT_BYTES - n), "%02x", digest[i]);
+    memcpy(text, NAMES, sizeof NAMES);
+    il__hex_print(digest, sizeof digest, text + sizeof NAMES - 1);
     return text;
 }
 

@@ -87,7 +87,7 @@ take_pairs(struct http_request *r, const struct wire_object *table, void *into, 
     char       *value;
 
     if (at == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (;;) {
         if (!http_query_next(&at, &name, &value))
             return il__error_set(reterr, IL_INVAL,

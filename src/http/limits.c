@@ -78,7 +78,7 @@ http_limits_open(struct http_server *s, il_error *reterr)
 {
     s->limits = il__calloc(1, sizeof *s->limits);
     if (s->limits == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     s->limits->results.n_max = HTTP_RESULT_BYTES_MAX;
     s->limits->bodies.n_max  = HTTP_BODIES_BYTES_MAX;
     return IL_OK;

@@ -14,11 +14,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "http/app.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -46,8 +46,6 @@ struct http_log {
     atomic_int           level;
     atomic_uint          n_coming; /* lines of apps on their way to the loop */
     atomic_uint_fast64_t n_dropped;
-    int64_t              second; /* the second that `date` shows */
-    char                 date[24];
 };
 
 static const char *const level_names[] = { "debug", "info", "warn", "error" };
@@ -263,29 +261,12 @@ add_number(struct il__buf *b, int64_t value)
     il__buf_add(b, p, (size_t)(text + sizeof text - p));
 }
 
-/* The date is formatted once a second; a busy server logs thousands of lines in that time. */
 static void
 add_now(struct http_log *l)
 {
-    int64_t wall_ms = il__clock_wall_ms();
-    int64_t second  = wall_ms / 1000;
+    char text[IL__TIME_TEXT_BYTES];
 
-    if (second != l->second || l->date[0] == '\0') {
-        time_t    t = (time_t)second;
-        struct tm tm;
-        if (gmtime_r(&t, &tm) == NULL ||
-            strftime(l->date, sizeof l->date, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-            memcpy(l->date, "1970-01-01T00:00:00", 20);
-        l->second = second;
-    }
-    char ms[6] = { '.',
-                   (char)('0' + wall_ms / 100 % 10),
-                   (char)('0' + wall_ms / 10 % 10),
-                   (char)('0' + wall_ms % 10),
-                   'Z',
-                   '\0' };
-    il__buf_adds(&l->buf, l->date);
-    il__buf_adds(&l->buf, ms);
+    il__buf_adds(&l->buf, il__time_text(il__clock_wall_ms(), text));
 }
 
 /* Limit events that any client can cause at will, with a wrong key or while a store or the database

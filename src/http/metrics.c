@@ -26,7 +26,7 @@ http_metrics_open(struct http_server *s, il_error *reterr)
         m->routes = il__calloc(http_n_routes + 1, sizeof *m->routes);
     if (m == NULL || m->routes == NULL) {
         il__free(m);
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     }
     s->metrics       = m;
     m->server        = s;

@@ -2,7 +2,6 @@
  * metrics_print.c: GET /metrics: the text format of Prometheus, version 0.0.4. Nothing here queries
  * the store.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -498,21 +497,13 @@ print_apps(struct http_metrics *m, struct il__buf *b)
 static void
 read_memory(uint64_t *ret_virtual, uint64_t *ret_resident)
 {
-    char          text[128];
-    unsigned long pages[2] = { 0, 0 };
-    int           fd       = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t       n        = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    char     text[128]; /* "" gives zeros */
+    char    *end;
 
-    if (fd >= 0)
-        (void)close(fd);
-    if (n > 0) {
-        text[n]   = '\0';
-        char *end = NULL;
-        pages[0]  = strtoul(text, &end, 10);
-        pages[1]  = strtoul(end, NULL, 10);
-    }
-    *ret_virtual  = pages[0] * (uint64_t)sysconf(_SC_PAGESIZE);
-    *ret_resident = pages[1] * (uint64_t)sysconf(_SC_PAGESIZE);
+    (void)il__read_small("/proc/self/statm", text, sizeof text);
+    *ret_virtual  = strtoul(text, &end, 10) * page_bytes;
+    *ret_resident = strtoul(end, NULL, 10) * page_bytes;
 }
 
 static void

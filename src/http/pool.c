@@ -40,7 +40,7 @@ http_pool_open(struct http_server *s, il_error *reterr)
     struct http_pool *p = il__calloc(1, sizeof *p);
 
     if (p == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     p->waiting_last = &p->waiting;
     il__mutex_init(&p->mutex, IL__MUTEX_pool);
     s->pool = p;

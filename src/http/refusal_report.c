@@ -260,7 +260,7 @@ http_refusals_open(struct http_server *s, il_error *reterr)
 {
     s->refusals = il__calloc(1, sizeof *s->refusals);
     if (s->refusals == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return IL_OK;
 }
 

@@ -195,18 +195,6 @@ http_routes_init(void)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static int
-hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 bool
 http_decode(char *text, bool plus)
 {
@@ -215,11 +203,10 @@ http_decode(char *text, bool plus)
 
     for (; *at != '\0'; at++) {
         if (*at == '%') {
-            int high = hex(at[1]);
-            int low  = high < 0 ? -1 : hex(at[2]);
-            if (low < 0 || high * 16 + low == 0)
+            int byte = il__percent_byte(at);
+            if (byte <= 0)
                 return false;
-            *to++ = (char)(high * 16 + low);
+            *to++ = (char)byte;
             at += 2;
         } else {
             *to++ = *at == '+' && plus ? ' ' : *at;

@@ -45,7 +45,7 @@ il_status
 http_row_locks_open(struct http_server *s, il_error *reterr)
 {
     s->row_locks = il__calloc(1, sizeof *s->row_locks);
-    return s->row_locks != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return s->row_locks != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 void

@@ -47,7 +47,7 @@ il_status
 http_samples_open(struct http_server *s, il_error *reterr)
 {
     s->samples = il__calloc(1, sizeof *s->samples);
-    return s->samples != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return s->samples != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 void

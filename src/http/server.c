@@ -350,7 +350,7 @@ http_serve(const struct http_options *o, il_error *reterr)
         return st;
     AUTO_FREE struct http_server *s = il__calloc(1, sizeof *s);
     if (s == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     init(s, o);
     st = open_all(s, reterr);
     if (st == IL_OK && !s->stopping) {

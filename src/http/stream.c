@@ -636,7 +636,7 @@ http_streams_open(struct http_server *s, il_error *reterr)
     struct http_streams *h = il__calloc(1, sizeof *h);
 
     if (h == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il__hash_init();
     il__buf_init(&h->events, IL__ANNOUNCE_BYTES_MAX * 4);
     h->alone    = s->o->store_url == NULL || strncmp(s->o->store_url, "memory:", 7) == 0;

@@ -72,7 +72,7 @@ http_threads_open(struct http_server *s, unsigned n_max, struct http_threads **r
     struct http_threads *t = il__calloc(1, sizeof *t + n_max * sizeof t->threads[0]);
 
     if (t == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     t->server = s;
     t->n_max  = n_max;
     il__mutex_init(&t->mutex, IL__MUTEX_errands);

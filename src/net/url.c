@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "net/net_internal.h"
 
 static const CURLUPart place_parts[NET_PLACE_PARTS] = { CURLUPART_SCHEME, CURLUPART_HOST,
@@ -52,15 +53,11 @@ show(CURLU *u, char out[NET_URL_BYTES])
 static char
 next_char(const char **at)
 {
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char       *s        = *at;
-    const char       *high     = s[0] == '%' && s[1] != '\0' ? strchr(digits, s[1]) : NULL;
-    const char       *low      = high != NULL && s[2] != '\0' ? strchr(digits, s[2]) : NULL;
+    int  byte = il__percent_byte(*at);
+    char c    = byte >= 0 ? (char)byte : **at;
 
-    *at += low != NULL ? 3 : 1;
-    if (low == NULL)
-        return s[0];
-    return (char)(unsigned char)((high - digits) % 16 * 16 + (low - digits) % 16);
+    *at += byte >= 0 ? 3 : 1;
+    return c;
 }
 
 /*

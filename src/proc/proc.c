@@ -54,7 +54,7 @@ il__proc_spawner_open(struct proc_spawner **ret, il_error *reterr)
     struct proc_spawner *s = il__calloc(1, sizeof *s);
     if (s == NULL) {
         il__proc_link_close(link);
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     }
     il__mutex_init(&s->mutex, IL__MUTEX_proc);
     s->link = link;

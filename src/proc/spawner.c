@@ -155,21 +155,6 @@ due_ns(const struct spawner *sp, const struct child *c)
     return MIN(c->latest_ns, deadline_ns);
 }
 
-/* Room for one more. */
-static bool
-grow(struct spawner *sp)
-{
-    if (sp->n_children < sp->n_room)
-        return true;
-    size_t        n_room   = MAX(sp->n_room * 2, 64);
-    struct child *children = il__realloc(sp->children, n_room * sizeof *children);
-    if (children == NULL)
-        return false;
-    sp->children = children;
-    sp->n_room   = n_room;
-    return true;
-}
-
 static void
 start_child(struct spawner *sp, union proc_packet *p, const int fds[PROC_REQUEST_FD_END],
             size_t n_fds)
@@ -189,7 +174,8 @@ start_child(struct spawner *sp, union proc_packet *p, const int fds[PROC_REQUEST
         return;
     }
     errno = ENOMEM;
-    if (!grow(sp) || (c.ctl = fcntl(fds[PROC_REQUEST_CTL], F_DUPFD_CLOEXEC, HIGH_FD)) < 0) {
+    if (!il__grow(&sp->children, sp->n_children, &sp->n_room, sizeof *sp->children) ||
+        (c.ctl = fcntl(fds[PROC_REQUEST_CTL], F_DUPFD_CLOEXEC, HIGH_FD)) < 0) {
         il__proc_refuse(fds[PROC_REQUEST_CTL], IL__END_FAILED, errno);
         return;
     }

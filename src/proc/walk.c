@@ -153,14 +153,9 @@ scan(struct walk *w)
         pid_t               pid = entry_pid(e);
         if (pid == 0 || !look_up(w, pid, &p))
             continue;
-        if (w->n_pairs == capacity) {
-            capacity           = MAX(capacity * 2, 256);
-            struct pair *pairs = il__realloc(w->pairs, capacity * sizeof *pairs);
-            if (pairs == NULL) {
-                w->missed = true;
-                return; /* a partial result is better than none; more walks follow */
-            }
-            w->pairs = pairs;
+        if (!il__grow(&w->pairs, w->n_pairs, &capacity, sizeof *w->pairs)) {
+            w->missed = true;
+            return; /* a partial result is better than none; more walks follow */
         }
         w->pairs[w->n_pairs++] = (struct pair){ pid, p.parent };
     }

@@ -80,7 +80,7 @@ refuse(const json_error_t *why, const char *text, size_t n_bytes, il_error *rete
         break;
     default:
         if (lacks_memory(why, text, n_bytes))
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
     }
     if (said != NULL)
         return il__error_set(reterr, IL_INVAL, "invalid JSON: line %d, column %d: %s", why->line,

@@ -49,14 +49,7 @@ il__lex_hex4(const char *s, const char *end)
     if (end - s < 4)
         return -1;
     for (int i = 0; i < 4; i++) {
-        char c     = s[i];
-        int  digit = -1;
-        if (c >= '0' && c <= '9')
-            digit = c - '0';
-        else if (c >= 'a' && c <= 'f')
-            digit = c - 'a' + 10;
-        else if (c >= 'A' && c <= 'F')
-            digit = c - 'A' + 10;
+        int digit = il__hex_digit(s[i]);
         if (digit < 0)
             return -1;
         code = code * 16 + digit;

@@ -78,7 +78,7 @@ make_id(const char **id, void **mem, il_error *reterr)
     if (il_uuid(uuid) != IL_OK)
         return il__error_set(reterr, IL_STORE, "cannot read random bytes for an id");
     *id = il__arena_strdup(mem, uuid);
-    return *id != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return *id != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 il_status
@@ -181,7 +181,7 @@ take_status(const json_t *json, il_op *op, il_error *reterr)
     char unknown[CODED_BYTES];
     (void)snprintf(unknown, sizeof unknown, "%.40s: %.200s", name, said != NULL ? said : "refused");
     op->out.detail = il__op_strdup(op, !known ? unknown : said != NULL ? said : name);
-    return op->out.detail != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return op->out.detail != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 il_status

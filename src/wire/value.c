@@ -27,7 +27,7 @@ il__value_refuse(const struct wire_parser *p, const struct wire_field *f, const 
 il_status
 il__value_no_memory(const struct wire_parser *p)
 {
-    return il__error_set(p->reterr, IL_NOMEM, "out of memory");
+    return il__error_nomem(p->reterr);
 }
 
 static void

@@ -132,6 +132,20 @@ U_TEST(room_to_write_by_hand)
     T_STREQ(il__buf_str(&b), "abcdefghij");
 }
 
+U_TEST(part_of_a_url)
+{
+    AUTO_BUF struct il__buf b = { 0 };
+
+    il__buf_init(&b, 100);
+    il__buf_addc(&b, '/');
+    il__buf_add_url(&b, "azAZ09-._~");
+    il__buf_add_url(&b, "/ %?\x7f\xc3\xa4");
+    T_STREQ(il__buf_str(&b), "/azAZ09-._~%2F%20%25%3F%7F%C3%A4");
+    il__buf_clear(&b);
+    il__buf_add_url(&b, "");
+    T_STREQ(il__buf_str(&b), "");
+}
+
 int
 main(void)
 {
@@ -143,6 +157,7 @@ main(void)
         U_ROW(taking_moves),
         U_ROW(without_memory_it_fails_quietly),
         U_ROW(room_to_write_by_hand),
+        U_ROW(part_of_a_url),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

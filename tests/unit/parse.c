@@ -1,7 +1,9 @@
 /*
- * parse.c: numbers, durations, times, UTF-8; and MIN and MAX of base.h.
+ * parse.c: numbers, durations, dates, times, hexadecimal digits, UTF-8.
  */
 #include "base/parse.h"
+
+#include <time.h>
 
 #include "harness/rng.h"
 #include "harness/unit.h"
@@ -58,6 +60,40 @@ U_TEST(uuids)
     T_TRUE(il__is_uuid("0192F0C1-7A2B-7C3D-8E4F-0123456789AB"));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         T_TRUE(!il__is_uuid(bad[i]));
+}
+
+U_TEST(hexadecimal_digits)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    char              all[256], text[2 * sizeof all + 1];
+
+    for (int c = 0; c < 256; c++) {
+        const char *at = c != 0 ? strchr(digits, c) : NULL;
+        T_EQ(il__hex_digit((char)c), at != NULL ? (at - digits) % 16 : -1);
+        all[c] = (char)c;
+    }
+    il__hex_print("\x00\x0a\xff", 3, text);
+    T_STREQ(text, "000aff");
+    il__hex_print("", 0, text);
+    T_STREQ(text, "");
+    il__hex_print(all, sizeof all, text);
+    for (int c = 0; c < 256; c++)
+        T_EQ(il__hex_digit(text[2 * c]) * 16 + il__hex_digit(text[2 * c + 1]), c);
+}
+
+U_TEST(percent_escapes)
+{
+    static const struct {
+        const char *text;
+        int         byte;
+    } rows[] = {
+        { "%00", 0 },  { "%2f", '/' }, { "%2Fx", '/' }, { "%fF", 255 },
+        { "", -1 },    { "%", -1 },    { "%2", -1 },    { "%g0", -1 },
+        { "%0g", -1 }, { "2f", -1 },   { "x2f", -1 },   { "%%41", -1 },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        T_EQ(il__percent_byte(rows[i].text), rows[i].byte);
 }
 
 U_TEST(durations)
@@ -198,6 +234,52 @@ U_TEST(times)
     (void)il__time_text(INT64_MIN, text);
 }
 
+/* Every day of six centuries against the C library. */
+U_TEST(dates)
+{
+    const int64_t first = -135140, end = 73049 + 20000; /* from 1600 on */
+
+    for (int64_t days = first; days < end; days++) {
+        time_t          at = (time_t)(days * 86400);
+        struct il__date d  = il__date_of(days);
+        struct tm       tm;
+        char            text[IL__DATE_TEXT_BYTES], again[IL__DATE_TEXT_BYTES];
+        int64_t         back = -7;
+        T_TRUE(gmtime_r(&at, &tm) != NULL);
+        T_TRUE(strftime(text, sizeof text, "%Y-%m-%d", &tm) > 0);
+        T_EQ(d.year, tm.tm_year + 1900);
+        T_EQ(d.month, tm.tm_mon + 1);
+        T_EQ(d.day, tm.tm_mday);
+        T_STREQ(il__date_text(days, again), text);
+        T_EQ(il__date_parse(text, &back), days >= 0);
+        T_EQ(back, days >= 0 ? days : -7); /* written only on success */
+        T_EQ(il__date_days(d.year, d.month, d.day), MAX(days, -1));
+        if (tm.tm_yday == 365)
+            T_TRUE(il__date_is_leap(d.year));
+    }
+}
+
+U_TEST(no_dates)
+{
+    static const char *const bad[] = {
+        "",           "2026",       "2026-11-5",  "2026-11-15 ", " 2026-11-15", "2026-11-15T",
+        "2026/11/15", "+026-11-15", "2026-02-29", "2026-00-15",  "2026-13-15",  "2026-11-00",
+        "2026-11-31", "1969-12-31", "20261115",   "2026-1x-15"
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        int64_t days;
+        if (il__date_parse(bad[i], &days))
+            T_FAIL("'%s' was taken for a date", bad[i]);
+    }
+    T_EQ(il__date_days(2024, 2, 29), 19782);
+    T_EQ(il__date_days(2026, 2, 29), -1);
+    T_EQ(il__date_days(2026, 4, 31), -1);
+    T_EQ(il__date_days(1969, 12, 31), -1);
+    T_EQ(il__date_days(INT32_MAX, 0, 1), -1);
+    T_TRUE(il__date_is_leap(2000) && !il__date_is_leap(1900) && !il__date_is_leap(2026));
+}
+
 U_TEST(utf8)
 {
     static const struct {
@@ -298,37 +380,19 @@ U_TEST(every_code_point)
     }
 }
 
-/* What a clock gives: more with each look. */
-static int64_t
-look(int64_t *at)
-{
-    return ++*at;
-}
-
-U_TEST(min_and_max_look_once)
-{
-    int64_t at      = 0;
-    size_t  n_bytes = 5000;
-
-    T_EQ(MIN(look(&at), 10), 1);
-    T_EQ(MAX(10 - look(&at), 0), 8);
-    T_EQ(MIN(MAX(look(&at), 1), 10), 3);
-    T_EQ(MAX(0, MIN(7, look(&at))), 4);
-    T_EQ(at, 4);
-    T_EQU(MIN(n_bytes, 4096), 4096);
-    T_EQ(MAX(-1, INT64_C(-2)), -1);
-}
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        U_ROW(min_and_max_look_once),
         U_ROW(numbers),
+        U_ROW(hexadecimal_digits),
+        U_ROW(percent_escapes),
         U_ROW(durations),
         U_ROW(rates),
         U_ROW(durations_print_and_parse),
         U_ROW(times),
+        U_ROW(dates),
+        U_ROW(no_dates),
         U_ROW(utf8),
         U_ROW(control_characters),
         U_ROW(every_code_point),

@@ -48,7 +48,7 @@ U_TEST(dates_of_the_calendar)
     static const char *const bad[] = { "",           "2025-1-15",   "2025-02-29", "2025-13-01",
                                        "2025-00-10", "2025-04-31",  "2025/01/15", "2025-01-15T",
                                        "1999-12-31", "12025-01-01", "2025-01-1x", "2100-02-29" };
-    char                     text[USAGE_DATE_BYTES];
+    char                     text[IL__DATE_TEXT_BYTES];
     usage_date               date;
 
     T_EQ(date_of("2000-01-01"), 10957);
@@ -59,7 +59,7 @@ U_TEST(dates_of_the_calendar)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         T_TRUE(!usage_date_parse(bad[i], &date));
     for (usage_date d = date_of("2000-01-01"); d < date_of("2101-01-01"); d++)
-        T_EQ(date_of(usage_date_text(d, text)), d);
+        T_EQ(date_of(il__date_text(d, text)), d);
 }
 
 static void

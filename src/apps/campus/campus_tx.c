@@ -12,7 +12,6 @@
 
 #include "apps/campus/campus_entity_sql.inc"
 
-#define ROWS_FIRST 16
 #define UNKNOWN_TRIES 3
 
 /* ---- codes ----------------------------------------------------------------------------------- */
@@ -164,21 +163,11 @@ take_row(void *cookie, const il_guard_row *row)
 {
     struct campus_rows *r = cookie;
 
-    if (r->n == r->n_max) {
-        size_t          n_max = r->n_max > 0 ? 2 * r->n_max : ROWS_FIRST;
-        il_guard_value *cells = il__arena_alloc(r->mem, n_max * row->n * sizeof *cells);
-        r->failed             = r->failed || cells == NULL;
-        if (r->failed)
-            return 0;
-        if (r->n > 0)
-            memcpy(cells, r->cells, r->n * row->n * sizeof *cells);
-        r->cells = cells;
-        r->n_max = n_max;
-    }
-    r->n_columns = row->n;
+    il_guard_value *cells = il__arena_append(r->mem, &r->cells, &r->n, row->n * sizeof *cells);
+    r->failed             = r->failed || cells == NULL;
+    r->n_columns          = row->n;
     for (size_t i = 0; i < row->n && !r->failed; i++)
-        r->failed = !copy_cell(r->mem, &row->values[i], &r->cells[r->n * row->n + i]);
-    r->n++;
+        r->failed = !copy_cell(r->mem, &row->values[i], &cells[i]);
     return !r->failed;
 }
 

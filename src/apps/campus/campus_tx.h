@@ -37,7 +37,7 @@ il_status campus_no_memory(il_error *reterr) MUST_USE;
 /* Rows of a statement, copied into c->mem. */
 struct campus_rows {
     void          **mem;
-    size_t          n, n_columns, n_max;
+    size_t          n, n_columns;
     il_guard_value *cells;
     bool            failed;
 };

@@ -94,7 +94,7 @@ add_path(struct il__buf *path, const char *template, struct campus_in *in)
     for (; (open = strchr(template, '{')) != NULL; template = strchr(open, '}') + 1) {
         size_t n = strcspn(open + 1, "}");
         il__buf_add(path, template, (size_t)(open - template));
-        il__cli_path_add(path, *campus_in_member(in, open + 1, n));
+        il__buf_add_url(path, *campus_in_member(in, open + 1, n));
     }
     il__buf_adds(path, template);
 }
@@ -123,7 +123,7 @@ add_page(struct il__buf *path, const struct campus_in *in)
     if (in->cursor == NULL)
         return;
     il__buf_adds(path, "&cursor=");
-    il__cli_path_add(path, in->cursor);
+    il__buf_add_url(path, in->cursor);
 }
 
 /* As the server shows a page. NULL: out of memory. */

@@ -49,7 +49,7 @@ choose(struct check_session *s, il_error *reterr)
     s->chosen  = il__calloc(s->set.n + 1, sizeof *s->chosen);
     s->results = il__calloc(s->set.n + 1, sizeof *s->results);
     if (s->chosen == NULL || s->results == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (size_t k = 0; k < args->n_operands; k++) {
         size_t i = 0;
         while (i < s->set.n && strcmp(s->set.items[i].name, args->operands[k]) != 0)

@@ -103,7 +103,7 @@ load_page(struct check_session *s, const char **cursor, il_error *reterr)
     il__buf_adds(&path, "/checks");
     if (*cursor != NULL) {
         il__buf_adds(&path, "?cursor=");
-        il__cli_path_add(&path, *cursor);
+        il__buf_add_url(&path, *cursor);
     }
     il_status st = il__cli_request(s->cli, "GET", il__buf_str(&path), NULL, 0, &page, reterr);
     if (st != IL_OK)
@@ -169,7 +169,7 @@ take_result(struct check_session *s, const json_t *o, struct check_result *r, il
     const char   *error     = json_string_value(json_object_get(o, "error"));
 
     if (!il__invariant_found_init(&r->found, NULL, 0))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     for (size_t i = 0; i < json_array_size(offenders); i++) {
         const json_t *one = json_array_get(offenders, i);
         const char   *key = json_string_value(json_object_get(one, "key"));
@@ -179,7 +179,7 @@ take_result(struct check_session *s, const json_t *o, struct check_result *r, il
     r->found.n_new   = number_of(o, "new");
     r->found.n_known = number_of(o, "known");
     if (!take_not_needed(s, json_object_get(o, "not_needed"), &r->found) || r->found.no_memory)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (started != NULL && !il__time_parse(started, &r->started_ms))
         return odd_answer(reterr);
     r->took_ms = number_of(o, "duration_ms");
@@ -197,7 +197,7 @@ wait_for(struct check_session *s, const char *run, struct check_result *r, il_er
 
     il__buf_init(&path, PATH_BYTES_MAX);
     il__buf_adds(&path, "/checks/results/");
-    il__cli_path_add(&path, run);
+    il__buf_add_url(&path, run);
     il__buf_addf(&path, "?wait=%dms", WAIT_MS);
     while (st == IL_OK && r->outcome == CHECK_NOT_RUN) {
         json_t *answer = NULL;
@@ -229,7 +229,7 @@ start(const struct check_session *s, size_t from, size_t to, json_t **ret, il_er
     for (size_t i = from; i < to && ok; i++)
         ok = json_array_append_new(names, json_string(s->chosen[i]->name)) == 0;
     il_status st = ok ? il__cli_request(s->cli, "POST", "/checks/run", body, 0, ret, reterr)
-                      : il__error_set(reterr, IL_NOMEM, "out of memory");
+                      : il__error_nomem(reterr);
     json_decref(body);
     return st;
 }

@@ -167,7 +167,7 @@ look(const struct check *c, il_guard *g, struct invariant_found *found, il_error
                                               : query(c, g, tx, found, reterr);
     il_guard_rollback(tx);
     if (st == IL_OK && found->no_memory)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return st;
 }
 
@@ -236,7 +236,7 @@ il__check_run(const struct check *c, const struct check_how *how, const struct c
     if (c->fault != NULL)
         st = il__error_set(&r->error, IL_INVAL, "%s", c->fault);
     else if (!il__invariant_found_init(&r->found, c->baseline, c->n_baseline))
-        st = il__error_set(&r->error, IL_NOMEM, "out of memory");
+        st = il__error_nomem(&r->error);
     else
         st = run_guarded(c, how, w, r, start_ns + c->timeout_ms * IL__NS_PER_MS, &skipped);
     r->took_ms = (il__clock_boot_ns() - start_ns) / IL__NS_PER_MS;
@@ -344,7 +344,7 @@ il__checks_run(const struct check *const *checks, size_t n, const struct check_h
     for (size_t i = 0; i < n; i++)
         results[i] = (struct check_result){ .check = checks[i] };
     if (ended == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     crew.ended = ended;
     il__mutex_init(&crew.mutex, IL__MUTEX_checks);
     il__cond_init(&crew.changed);

@@ -53,14 +53,8 @@ il__checks_add(struct check_set *set, struct check **ret, il_error *reterr)
     if (set->n == CHECK_ITEMS_MAX)
         return il__error_set(reterr, IL_INVAL, "checks: too many invariants (maximum %d)",
                              CHECK_ITEMS_MAX);
-    if (set->n == set->capacity) {
-        size_t        capacity = set->capacity > 0 ? set->capacity * 2 : 32;
-        struct check *items    = il__realloc(set->items, capacity * sizeof *items);
-        if (items == NULL)
-            return no_memory(reterr);
-        set->items    = items;
-        set->capacity = capacity;
-    }
+    if (!il__grow(&set->items, set->n, &set->capacity, sizeof *set->items))
+        return no_memory(reterr);
     struct check *c  = &set->items[set->n];
     *c               = (struct check){ .description = "", .path = "", .severity = INVARIANT_ERROR };
     c->timeout_ms    = CHECK_TIMEOUT_MS;

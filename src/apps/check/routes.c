@@ -172,7 +172,7 @@ read_results(struct http_request *r)
     http_bind_deadline(r, tables, &opts);
     w->status = il__check_history_list(tables, &wanted, take_result, w, &w->error);
     if (w->status == IL_OK && w->no_memory)
-        w->status = il__error_set(&w->error, IL_NOMEM, "out of memory");
+        w->status = il__error_nomem(&w->error);
 }
 
 /* False: answered. */

@@ -163,7 +163,7 @@ url_of(void *cookie, const char *connection, char **ret, il_error *reterr)
         if (strcmp(c->connections[i].name, connection) != 0)
             continue;
         *ret = il__strdup(c->connections[i].url);
-        return *ret != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+        return *ret != NULL ? IL_OK : il__error_nomem(reterr);
     }
     return il__error_set(reterr, IL_NOT_FOUND, "connection '%.64s' is not configured", connection);
 }

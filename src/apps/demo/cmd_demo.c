@@ -79,7 +79,7 @@ start_server(struct demo *d, il_error *reterr)
 
     (void)snprintf(link, sizeof link, "%s %s", d->key_id, d->link);
     if (setenv("INTERLOCK_API_KEY", d->secret, 1) != 0 || setenv("INTERLOCK_LINK", link, 1) != 0)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = demo_server_start(d, reterr);
     (void)unsetenv("INTERLOCK_LINK");
     return st;

@@ -7,16 +7,16 @@
  */
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "apps/demo/cmd_demo.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "runtime/handle.h"
 
 #define TURN_MS 250
 #define TIMEOUT_MS 2000
-#define DAY_S 86400
+#define DAY_MS 86400000
 #define CARTS 4 /* customers that hold something */
 #define CART_TTL_MS 15000
 #define PAYMENT_KEEP_MS (INT64_C(600) * 1000)
@@ -84,13 +84,9 @@ post(const struct load *l, const char *path, const char *body)
 
 /* A day in UTC, as 2026-11-18. */
 static void
-day(int64_t days_ago, char out[16])
+day(int64_t days_ago, char out[IL__DATE_TEXT_BYTES])
 {
-    time_t    at = (time_t)(il__clock_wall_ms() / 1000 - days_ago * DAY_S);
-    struct tm tm;
-
-    (void)gmtime_r(&at, &tm);
-    (void)strftime(out, 16, "%Y-%m-%d", &tm);
+    (void)il__date_text(il__clock_wall_ms() / DAY_MS - days_ago, out);
 }
 
 /* ---- sample data ----------------------------------------------------------------------------- */
@@ -135,7 +131,7 @@ fill_job_table(const struct load *l)
 static bool
 rebuild_usage(const struct load *l)
 {
-    char from[16], to[16], body[128];
+    char from[IL__DATE_TEXT_BYTES], to[IL__DATE_TEXT_BYTES], body[128];
 
     day(30, from);
     day(1, to);
@@ -303,7 +299,7 @@ pay(struct load *l)
 static void
 look_at_usage(struct load *l)
 {
-    char date[16], path[64];
+    char date[IL__DATE_TEXT_BYTES], path[64];
 
     day((int64_t)below(l, 7), date);
     (void)snprintf(path, sizeof path, "/admin/usage/days/%s", date);

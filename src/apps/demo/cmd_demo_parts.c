@@ -7,12 +7,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "apps/demo/cmd_demo.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 
 #define READY_MS 10000
 #define LOOK_MS 20
@@ -72,29 +72,18 @@ start(struct demo *d, enum demo_part_id id, const char *const *args, il_error *r
     return st;
 }
 
-/* Midnight UTC, for the newest event of the site. */
-static void
-write_today(char out[32])
-{
-    time_t    now = time(NULL);
-    struct tm tm;
-
-    (void)gmtime_r(&now, &tm);
-    (void)strftime(out, 32, "%Y-%m-%dT00:00:00Z", &tm);
-}
-
 il_status
 demo_part_start(struct demo *d, enum demo_part_id id, il_error *reterr)
 {
     char config[DEMO_PATH_BYTES], store[DEMO_PATH_BYTES], here[64], url[72], site[64];
-    char today[32];
+    char today[IL__TIME_TEXT_BYTES]; /* for the newest event of the site */
 
     (void)snprintf(config, sizeof config, "%s/config.yml", d->dir);
     (void)snprintf(store, sizeof store, "sqlite:%s/store.db", d->dir);
     (void)snprintf(here, sizeof here, "127.0.0.1:%u", d->port);
     (void)snprintf(url, sizeof url, "http://%s", here);
     (void)snprintf(site, sizeof site, "127.0.0.1:%u", d->site_port);
-    write_today(today);
+    (void)il__time_text(il__clock_wall_ms(), today);
 #define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
     const char *const *args[DEMO_PARTS] = {
         [DEMO_SERVER] = ARGS("serve", "--config", config, "--listen", here, "--log-format", "text",

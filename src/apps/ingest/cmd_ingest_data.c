@@ -63,17 +63,11 @@ request(const struct source *s, const char *method, const char *before, const ch
     il__buf_init(&path, PATH_BYTES_MAX);
     il__buf_adds(&path, before);
     if (id != NULL)
-        il__cli_path_add(&path, id);
+        il__buf_add_url(&path, id);
     il__buf_adds(&path, after);
     if (path.failed)
         return il__error_set(reterr, IL_INVAL, "id '%.80s' is too long", id);
     return il__cli_request(s->cli, method, il__buf_str(&path), body, 0, ret, reterr);
-}
-
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
 }
 
 static const char *
@@ -96,7 +90,7 @@ get_event(const struct source *s, const char *id, json_t **ret, il_error *reterr
         return request(s, "GET", "/events/", id, "", NULL, ret, reterr);
     il_status st = il__ingest_event_get(s->g, s->tenant, id, &mem, &event, reterr);
     if (st == IL_OK && (*ret = il__cli_item_json(&il__ingest_event_full_out, &event)) == NULL)
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     return st;
 }
 
@@ -110,7 +104,7 @@ get_race(const struct source *s, const char *id, json_t **ret, il_error *reterr)
         return request(s, "GET", "/races/", id, "", NULL, ret, reterr);
     il_status st = il__ingest_race_get(s->g, s->tenant, id, &mem, &race, reterr);
     if (st == IL_OK && (*ret = il__cli_item_json(&il__ingest_race_full_out, &race)) == NULL)
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     return st;
 }
 
@@ -128,12 +122,12 @@ get_laps(const struct source *s, const char *id, json_t **ret, il_error *reterr)
         return request(s, "GET", "/races/", id, "/laps", NULL, ret, reterr);
     json_t   *items = json_array();
     il_status st    = items == NULL
-                          ? no_memory(reterr)
+                          ? il__error_nomem(reterr)
                           : il__ingest_laps_list(s->g, s->tenant, id, add_lap, items, reterr);
     if (st == IL_CANCELLED) /* add_lap() had no memory */
-        st = no_memory(reterr);
+        st = il__error_nomem(reterr);
     if (st == IL_OK && (*ret = json_pack("{s:o}", "items", items)) == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     if (st != IL_OK)
         json_decref(items);
     return st;
@@ -156,9 +150,9 @@ get_all(const struct source *s, json_t *event, bool laps, il_error *reterr)
             st = get_laps(s, id, &page, reterr);
         if (st == IL_OK && page != NULL &&
             json_object_set(race, "laps", json_object_get(page, "items")) != 0)
-            st = no_memory(reterr);
+            st = il__error_nomem(reterr);
         if (st == IL_OK && json_array_set(races, i, race) != 0)
-            st = no_memory(reterr);
+            st = il__error_nomem(reterr);
         json_decref(page);
         json_decref(race);
     }
@@ -356,11 +350,11 @@ set_link(const struct source *s, const char *id, bool confirm, const char *email
         il_status st = il__ingest_link_set(s->g, &w, id,
                                            confirm ? LIVERC_LINK_CONFIRMED : LIVERC_LINK_REJECTED,
                                            email, take_link, ret, reterr);
-        return st == IL_OK && *ret == NULL ? no_memory(reterr) : st;
+        return st == IL_OK && *ret == NULL ? il__error_nomem(reterr) : st;
     }
     json_t *body = confirm ? json_pack("{s:s*}", "email", email) : NULL;
     if (confirm && body == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     il_status st = request(s, "POST", "/ingestion/links/", id, confirm ? "/confirm" : "/reject",
                            body, ret, reterr);
     json_decref(body);
@@ -429,7 +423,7 @@ send_users(const struct source *s, const struct ingest_user *users, size_t n,
                                                    users[i].transponder)) == 0;
     json_t   *body = ok ? json_pack("{s:O}", "users", list) : NULL;
     il_status st   = body == NULL
-                         ? no_memory(reterr)
+                         ? il__error_nomem(reterr)
                          : request(s, "POST", "/ingestion/users", NULL, "", body, &answer, reterr);
     json_decref(list);
     json_decref(body);
@@ -506,11 +500,11 @@ get_verdicts(const struct source *s, json_t **ret, il_error *reterr)
     if (s->g == NULL)
         return request(s, "GET", "/ingestion/verify", NULL, "", NULL, ret, reterr);
     json_t   *items = json_array();
-    il_status st    = items == NULL ? no_memory(reterr) : IL_OK;
+    il_status st    = items == NULL ? il__error_nomem(reterr) : IL_OK;
     if (st == IL_OK)
         st = il__ingest_verify(s->g, s->tenant, add_verdict, items, reterr);
     if (st == IL_OK && (*ret = json_pack("{s:o,s:n}", "items", items, "next")) == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     if (st != IL_OK)
         json_decref(items);
     return st;

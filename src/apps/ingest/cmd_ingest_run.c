@@ -218,7 +218,7 @@ start_there(struct session *s, const char *event_id, char id[IL_ID_BYTES_MAX + 1
     il__buf_init(&path, 1024);
     if (event_id != NULL) {
         il__buf_adds(&path, "/events/");
-        il__cli_path_add(&path, event_id);
+        il__buf_add_url(&path, event_id);
         il__buf_adds(&path, "/ingest");
     } else {
         il__buf_adds(&path, paths[a->kind]);
@@ -232,7 +232,7 @@ start_there(struct session *s, const char *event_id, char id[IL_ID_BYTES_MAX + 1
     il_status st =
         body != NULL && !path.failed
             ? il__cli_request(s->cli, "POST", il__buf_str(&path), body, 0, &answer, reterr)
-            : il__error_set(reterr, IL_NOMEM, "out of memory");
+            : il__error_nomem(reterr);
     json_decref(body);
     if (st == IL_OK)
         (void)snprintf(id, IL_ID_BYTES_MAX + 1, "%s", il__cli_ingest_text(answer, "job_id"));
@@ -328,7 +328,7 @@ follow(struct session *s, const char *id, bool ours, json_t **ret, il_error *ret
         AUTO_BUF struct il__buf path = { 0 };
         il__buf_init(&path, 1024);
         il__buf_adds(&path, "/ingestion/status/");
-        il__cli_path_add(&path, id);
+        il__buf_add_url(&path, id);
         st = il__cli_request(s->cli, "GET", il__buf_str(&path), NULL, 0, ret, reterr);
     }
     return st;

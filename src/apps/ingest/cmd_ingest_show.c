@@ -133,14 +133,12 @@ il__cli_ingest_view(struct il__data *data, const il_run_info *info, json_t **ret
 {
     struct ingest_run_out run;
     void                 *mem = NULL;
-    il_status             st  = il__ingest_run_show(info, &mem, &run)
-                                    ? IL_OK
-                                    : il__error_set(reterr, IL_NOMEM, "out of memory");
+    il_status st = il__ingest_run_show(info, &mem, &run) ? IL_OK : il__error_nomem(reterr);
 
     if (st == IL_OK && data != NULL)
         st = il__ingest_run_history(data, info, &mem, &run, reterr);
     if (st == IL_OK && (*ret = il__cli_item_json(&il__ingest_run_out, &run)) == NULL)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     il__arena_free(&mem);
     return st;
 }

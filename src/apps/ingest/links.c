@@ -100,7 +100,7 @@ set_link(struct ingest_tx *t, void *cookie, il_error *reterr)
                                   IL_GUARD_PLACE };
 
     if (email == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = il_guard_lock(t->tx, &row, NULL, reterr);
     if (st == IL_NOT_FOUND)
         return il__error_set(reterr, IL_NOT_FOUND, "link %.64s not found", s->id);

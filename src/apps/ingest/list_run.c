@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "apps/ingest/ingest_internal.h"
 #include "base/clock.h"
@@ -156,17 +155,6 @@ choose(struct ingestion *g, struct slugs *ret)
     return true;
 }
 
-static const char *
-first_day(uint32_t days, char out[LIVERC_DATE_BYTES])
-{
-    time_t    at = (time_t)((il__clock_wall_ms() - (int64_t)days * DAY_MS) / 1000);
-    struct tm tm;
-
-    CHECK(gmtime_r(&at, &tm) != NULL);
-    CHECK(strftime(out, LIVERC_DATE_BYTES, "%Y-%m-%d", &tm) > 0);
-    return out;
-}
-
 static il_status
 started(const struct ingestion *g, const struct ingest_event_ref *e, const il_op *op, json_t *items,
         il_error *reterr)
@@ -279,7 +267,7 @@ il__ingestion_recent(struct ingestion *g)
     bool ok = items != NULL && choose(g, &slugs) && read_lists(g, &slugs, &failed);
     if (ok)
         il__ingestion_stage(g, INGEST_STAGE_start_ingestions);
-    (void)first_day(g->days, since);
+    (void)il__date_text(il__clock_wall_ms() / DAY_MS - g->days, since);
     for (size_t i = 0; i < slugs.n && ok; i++)
         ok = slugs.items[i] == NULL || start_track(g, slugs.items[i], since, items);
     if (ok && failed.n > 0) {

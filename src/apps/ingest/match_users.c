@@ -26,7 +26,7 @@ struct person {
 };
 struct people {
     struct person *items; /* sorted by id (strcmp) */
-    size_t         n, n_room;
+    size_t         n;
 };
 
 /* A user and a driver that match in this event. */
@@ -39,7 +39,7 @@ struct pair {
 };
 struct pairs {
     struct pair *items;
-    size_t       n, n_room;
+    size_t       n;
 };
 
 struct match {
@@ -67,24 +67,22 @@ no_memory(il_error *reterr)
 static int
 take_person(void *cookie, const il_guard_row *row)
 {
-    struct match  *m     = cookie;
-    struct people *p     = m->into;
-    void          *items = p->items;
-    struct person  one   = { .id         = il__arena_strdup(&m->mem, row->values[0].data),
-                             .match_name = il__arena_strdup(&m->mem, row->values[1].data) };
+    struct match  *m   = cookie;
+    struct people *p   = m->into;
+    struct person *one = il__arena_append(&m->mem, &p->items, &p->n, sizeof *one);
 
-    if (row->n > 2 && row->values[2].type != IL_GUARD_NULL) {
-        one.transponder = il__arena_strdup(&m->mem, row->values[2].data);
-        m->no_memory |= one.transponder == NULL;
-    }
-    m->no_memory |= one.id == NULL || one.match_name == NULL;
-    if (m->no_memory || !il__ingest_grow(&m->mem, &items, p->n, &p->n_room, sizeof one)) {
+    if (one == NULL) {
         m->no_memory = true;
         return 0;
     }
-    p->items         = items;
-    p->items[p->n++] = one;
-    return 1;
+    *one = (struct person){ .id         = il__arena_strdup(&m->mem, row->values[0].data),
+                            .match_name = il__arena_strdup(&m->mem, row->values[1].data) };
+    if (row->n > 2 && row->values[2].type != IL_GUARD_NULL) {
+        one->transponder = il__arena_strdup(&m->mem, row->values[2].data);
+        m->no_memory |= one->transponder == NULL;
+    }
+    m->no_memory |= one->id == NULL || one->match_name == NULL;
+    return !m->no_memory;
 }
 
 static il_status
@@ -126,15 +124,12 @@ find_person(const struct people *p, const char *id)
 static struct pair *
 add_pair(struct match *m, struct pairs *to, const struct pair *p)
 {
-    void *items = to->items;
+    struct pair *added = il__arena_append(&m->mem, &to->items, &to->n, sizeof *added);
 
-    if (!il__ingest_grow(&m->mem, &items, to->n, &to->n_room, sizeof *p)) {
-        m->no_memory = true;
-        return NULL;
-    }
-    to->items        = items;
-    to->items[to->n] = *p;
-    return &to->items[to->n++];
+    if (added != NULL)
+        *added = *p;
+    m->no_memory |= added == NULL;
+    return added;
 }
 
 static il_status

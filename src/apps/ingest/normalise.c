@@ -9,6 +9,7 @@
 #include "apps/ingest/libraries.h"
 #include "apps/ingest/liverc.h"
 #include "base/base.h"
+#include "base/parse.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -224,27 +225,18 @@ skip_blanks(const char **at)
         ++*at;
 }
 
-static unsigned
-days_of(unsigned month, int64_t year)
-{
-    static const unsigned char days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    bool                       leap   = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-
-    return days[month - 1] + (month == 2 && leap ? 1U : 0U);
-}
-
 /* Nov 16, 2025 or November 16, 2025; advances *at. */
 static bool
 read_day(const char **at, char out[LIVERC_DATE_BYTES])
 {
     static const char months[]  = "janfebmaraprmayjunjulaugsepoctnovdec";
-    unsigned          month     = 0;
+    int               month     = 0;
     size_t            n_letters = 0;
     int64_t           day, year;
 
     while (((*at)[n_letters] | 0x20) >= 'a' && ((*at)[n_letters] | 0x20) <= 'z')
         n_letters++;
-    for (unsigned m = 0; n_letters >= 3 && m < 12 && month == 0; m++)
+    for (int m = 0; n_letters >= 3 && m < 12 && month == 0; m++)
         month = strncasecmp(*at, months + (size_t)m * 3, 3) == 0 ? m + 1 : 0;
     if (month == 0)
         return false;
@@ -257,11 +249,12 @@ read_day(const char **at, char out[LIVERC_DATE_BYTES])
     if (**at == ',')
         ++*at;
     skip_blanks(at);
-    if (!read_number(at, &year) || year < 1970 || year > 9999 || day < 1 ||
-        day > days_of(month, year))
+    if (!read_number(at, &year) || year > 9999)
         return false;
-    (void)snprintf(out, LIVERC_DATE_BYTES, "%04u-%02u-%02u", (unsigned)year % 10000, month,
-                   (unsigned)day % 100);
+    int64_t days = il__date_days((int)year, month, (int)day); /* of nine digits */
+    if (days < 0)
+        return false;
+    (void)il__date_text(days, out);
     return true;
 }
 

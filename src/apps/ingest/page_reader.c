@@ -10,6 +10,7 @@
 #include "apps/ingest/parse_lap_script.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "data/libsodium.h"
 
 const char *const il__liverc_kinds[LIVERC_KIND_COUNT] = {
@@ -117,20 +118,14 @@ il__reader_alloc(struct reader *r, size_t n_bytes)
 }
 
 void *
-il__reader_append(struct reader *r, void *array, size_t *n, size_t *capacity, size_t size)
+il__reader_append(struct reader *r, void *array, size_t *n, size_t size)
 {
-    void *items;
+    void *item = il__arena_append(&r->page->mem, array, n, size);
 
-    memcpy(&items, array, sizeof items);
-    items = il__liverc_grow(&r->page->mem, items, *n, capacity, size);
-    if (items == NULL) {
+    if (item != NULL)
+        memset(item, 0, size);
+    else
         r->no_memory = true;
-        return NULL;
-    }
-    memcpy(array, &items, sizeof items);
-    void *item = (char *)items + *n * size;
-    memset(item, 0, size);
-    ++*n;
     return item;
 }
 
@@ -291,8 +286,7 @@ il__liverc_digest(const void *data, size_t n_bytes, char out[LIVERC_DIGEST_BYTES
 
     CHECK(il__sodium != NULL);
     CHECK(il__sodium->crypto_hash_sha256(hash, data, n_bytes) == 0);
-    for (size_t i = 0; i < sizeof hash; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
+    il__hex_print(hash, sizeof hash, out);
 }
 
 void

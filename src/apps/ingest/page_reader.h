@@ -38,7 +38,7 @@ void il__reader_warn(struct reader *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Zeroed memory that lives as long as the page; NULL: remembered. */
 void *il__reader_alloc(struct reader *r, size_t n_bytes);
 /* Append an item to an array of the page: the new one, zeroed; NULL: remembered. */
-void *il__reader_append(struct reader *r, void *array, size_t *n, size_t *capacity, size_t size);
+void *il__reader_append(struct reader *r, void *array, size_t *n, size_t size);
 /* A copy that lives as long as the page; "" when memory has run out. */
 const char *il__reader_keep(struct reader *r, const char *text);
 /* The normalised text of an element (see il__html_text()), and of a string; "" for `n` NULL. */

@@ -12,7 +12,6 @@
 struct list {
     struct reader            *r;
     struct liverc_entry_list *out;
-    size_t                    capacity;
     struct il__map            seen;       /* entries by class, name and car number */
     const char               *class_name; /* of the rows that follow; "" = none yet */
     int32_t                   n_declared; /* as its header says, or LIVERC_NONE */
@@ -121,7 +120,7 @@ read_entry(struct list *l, const struct html_row *row)
         return IL_OK;
     }
     struct liverc_entry *kept =
-        il__reader_append(r, &l->out->entries, &l->out->n_entries, &l->capacity, sizeof *kept);
+        il__reader_append(r, &l->out->entries, &l->out->n_entries, sizeof *kept);
     if (kept != NULL)
         *kept = e;
     return IL_OK;

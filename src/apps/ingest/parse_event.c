@@ -144,7 +144,6 @@ race_link(struct reader *r, const xmlNode *tr, const char **ret_id)
 struct races {
     struct reader       *r;
     struct liverc_event *e;
-    size_t               capacity;
     size_t               n_rows; /* that could be races */
     const char          *section;
 };
@@ -162,8 +161,7 @@ add_race(struct races *all, const xmlNode *link, const char *id, const struct ht
     }
     if (e->n_races == LIVERC_RACES_MAX)
         return il__reader_fail(r, r->format, "the event has more than %d races", LIVERC_RACES_MAX);
-    struct liverc_race_link *race =
-        il__reader_append(r, &e->races, &e->n_races, &all->capacity, sizeof *race);
+    struct liverc_race_link *race = il__reader_append(r, &e->races, &e->n_races, sizeof *race);
     if (race == NULL)
         return IL_OK; /* remembered by the reader */
     race->id      = id;

@@ -13,6 +13,7 @@
 
 #include "apps/ingest/liverc.h"
 #include "base/arena.h"
+#include "base/parse.h"
 
 struct reader {
     const char *at, *end;
@@ -20,22 +21,6 @@ struct reader {
     const char *fault; /* of the current assignment */
     bool        no_memory;
 };
-
-void *
-il__liverc_grow(void **mem, void *items, size_t n, size_t *capacity, size_t size)
-{
-    CHECK(n <= *capacity);
-    if (n < *capacity)
-        return items;
-    size_t more  = *capacity > 0 ? *capacity * 2 : 16;
-    void  *grown = il__arena_alloc(mem, more * size);
-    if (grown == NULL)
-        return NULL;
-    if (n > 0)
-        memcpy(grown, items, n * size);
-    *capacity = more;
-    return grown;
-}
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
@@ -133,15 +118,6 @@ take_word(struct reader *r, const char **ret_text)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int
-hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The character of \xNN or \uNNNN, `n` digits; -1: none. */
 static int
 read_hex(const char *digits, size_t n_left, size_t n)
@@ -151,7 +127,7 @@ read_hex(const char *digits, size_t n_left, size_t n)
     if (n_left < n)
         return -1;
     for (size_t i = 0; i < n; i++) {
-        int digit = hex_value(digits[i]);
+        int digit = il__hex_digit(digits[i]);
         if (digit < 0)
             return -1;
         value = value * 16 + digit;
@@ -318,8 +294,6 @@ next_item(struct reader *r)
 static void
 read_segments(struct reader *r, struct racer_lap *lap)
 {
-    size_t capacity = 0;
-
     if (!take(r, '[')) {
         skip_value(r);
         return;
@@ -330,15 +304,14 @@ read_segments(struct reader *r, struct racer_lap *lap)
             r->fault = "a lap has too many segments";
             return;
         }
-        const char **items = il__liverc_grow(r->mem, lap->segments, lap->n_segments, &capacity,
-                                             sizeof *lap->segments);
-        if (items == NULL) {
+        const char **segment =
+            il__arena_append(r->mem, &lap->segments, &lap->n_segments, sizeof *segment);
+        if (segment == NULL) {
             r->no_memory = true;
             return;
         }
-        const char *before               = r->at;
-        lap->segments                    = items;
-        lap->segments[lap->n_segments++] = take_scalar(r);
+        const char *before = r->at;
+        *segment           = take_scalar(r);
         if (r->at == before)
             r->at++; /* a stray bracket */
     }
@@ -384,14 +357,12 @@ read_laps(struct reader *r, struct racer *racer)
             r->fault = "too many laps";
             return;
         }
-        struct racer_lap *laps = il__liverc_grow(r->mem, racer->laps, racer->n_laps,
-                                                 &racer->laps_capacity, sizeof *laps);
-        if (laps == NULL) {
+        struct racer_lap *lap = il__arena_append(r->mem, &racer->laps, &racer->n_laps, sizeof *lap);
+        if (lap == NULL) {
             r->no_memory = true;
             return;
         }
-        racer->laps = laps;
-        read_lap(r, &laps[racer->n_laps++]);
+        read_lap(r, lap);
     }
 }
 
@@ -441,14 +412,11 @@ racer_for(struct reader *r, struct racers *racers, const char *id)
     if (racer == NULL) {
         if (racers->n == LIVERC_RESULTS_MAX)
             return NULL;
-        struct racer *items =
-            il__liverc_grow(r->mem, racers->items, racers->n, &racers->capacity, sizeof *items);
-        if (items == NULL) {
+        racer = il__arena_append(r->mem, &racers->items, &racers->n, sizeof *racer);
+        if (racer == NULL) {
             r->no_memory = true;
             return NULL;
         }
-        racers->items = items;
-        racer         = &items[racers->n++];
     }
     *racer = (struct racer){ .id = id, .name = "" };
     return racer;

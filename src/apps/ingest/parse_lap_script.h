@@ -21,13 +21,13 @@ struct racer {
     const char       *id;
     const char       *name; /* not normalised */
     struct racer_lap *laps;
-    size_t            n_laps, laps_capacity;
+    size_t            n_laps;
     const char       *fault; /* what is wrong with its text; NULL = nothing */
 };
 
 struct racers {
     struct racer *items;
-    size_t        n, capacity;
+    size_t        n;
 };
 
 /*
@@ -37,8 +37,5 @@ struct racers {
  */
 bool il__racers_read(void **mem, const char *script, size_t n_bytes, struct racers *racers)
     MUST_USE;
-
-/* Make room for one more item of an array in an arena; *capacity grows. NULL: out of memory. */
-void *il__liverc_grow(void **mem, void *items, size_t n, size_t *capacity, size_t size);
 
 #endif

@@ -54,8 +54,7 @@ read_event_row(struct reader *r, const xmlNode *tr, struct liverc_event_link *e)
 static il_status
 read_events(struct reader *r, struct liverc_event_links *l)
 {
-    const xmlNode *top      = il__html_top(&r->html);
-    size_t         capacity = 0;
+    const xmlNode *top = il__html_top(&r->html);
 
     for (const xmlNode *n = il__html_next(top, top); n != NULL; n = il__html_next(top, n)) {
         const char *href = il__html_is(n, "a") ? il__html_attribute(n, "href") : NULL;
@@ -66,7 +65,7 @@ read_events(struct reader *r, struct liverc_event_links *l)
         if (l->n == LIVERC_RACES_MAX)
             return il__reader_fail(r, r->format, "the page lists more than %d events",
                                    LIVERC_RACES_MAX);
-        struct liverc_event_link *e = il__reader_append(r, &l->items, &l->n, &capacity, sizeof *e);
+        struct liverc_event_link *e = il__reader_append(r, &l->items, &l->n, sizeof *e);
         if (e == NULL)
             break;
         *e = (struct liverc_event_link){
@@ -147,8 +146,7 @@ has_track(const struct liverc_tracks *t, const char *slug)
 static il_status
 read_tracks(struct reader *r, struct liverc_tracks *t)
 {
-    const xmlNode *top      = il__html_top(&r->html);
-    size_t         capacity = 0;
+    const xmlNode *top = il__html_top(&r->html);
     char           slug[SLUG_BYTES_MAX + 1];
 
     for (const xmlNode *n = il__html_next(top, top); n != NULL; n = il__html_next(top, n)) {
@@ -166,8 +164,7 @@ read_tracks(struct reader *r, struct liverc_tracks *t)
         if (t->n == LIVERC_RACES_MAX)
             return il__reader_fail(r, r->format, "the page lists more than %d tracks",
                                    LIVERC_RACES_MAX);
-        struct liverc_track *track =
-            il__reader_append(r, &t->items, &t->n, &capacity, sizeof *track);
+        struct liverc_track *track = il__reader_append(r, &t->items, &t->n, sizeof *track);
         if (track == NULL)
             break;
         track->name = name;

@@ -24,7 +24,6 @@ struct table {
     struct reader      *r;
     struct liverc_race *race;
     const xmlNode      *node;
-    size_t              capacity;
     size_t at[COLUMN_COUNT]; /* the index of each column's cell; HTML_CELLS_MAX = none */
 };
 
@@ -342,7 +341,7 @@ read_row(struct table *t, const xmlNode *tr)
         return il__reader_fail(t->r, t->r->format, "the race has more than %d results",
                                LIVERC_RESULTS_MAX);
     struct liverc_result *out =
-        il__reader_append(t->r, &t->race->results, &t->race->n_results, &t->capacity, sizeof *out);
+        il__reader_append(t->r, &t->race->results, &t->race->n_results, sizeof *out);
     if (out == NULL)
         return IL_OK; /* remembered by the reader */
     il_status st = read_counts(t, &row, out);

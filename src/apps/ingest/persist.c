@@ -17,7 +17,6 @@
 
 #define PIPELINE "ingest"
 #define JSON_BYTES_MAX ((size_t)64 << 20)
-#define ITEMS_FIRST 64
 #define EVENT_KEY 2 /* shared values that name an event: tenant, id */
 
 static const char *const       sqlite_steps[] = { sql_ingest_sqlite_1 };
@@ -247,7 +246,7 @@ il__ingest_new_id(struct ingest_tx *t, il_error *reterr)
     char *id = il__arena_alloc(&t->mem, INGEST_UUID_BYTES);
 
     if (id == NULL)
-        (void)il__error_set(reterr, IL_NOMEM, "out of memory");
+        (void)il__error_nomem(reterr);
     else if (il_uuid(id) != IL_OK) {
         (void)il__error_set(reterr, IL_NOMEM, "cannot read random bytes");
         id = NULL;
@@ -262,7 +261,7 @@ keep(struct ingest_tx *t, const struct il__buf *b, il_error *reterr)
     const char *text = b->failed ? NULL : il__arena_strdup(&t->mem, il__buf_str(b));
 
     if (text == NULL)
-        (void)il__error_set(reterr, IL_NOMEM, "out of memory");
+        (void)il__error_nomem(reterr);
     return text;
 }
 
@@ -288,22 +287,6 @@ il__ingest_search_text(struct ingest_tx *t, const char *name, const char *slug,
     il__liverc_upper(il__buf_str(&all), &upper);
     upper.failed |= all.failed;
     return keep(t, &upper, reterr);
-}
-
-bool
-il__ingest_grow(void **mem, void **items, size_t n, size_t *n_room, size_t bytes)
-{
-    if (n < *n_room)
-        return true;
-    size_t n_more = MAX(*n_room * 2, ITEMS_FIRST);
-    void  *more   = il__arena_alloc(mem, n_more * bytes);
-    if (more == NULL)
-        return false;
-    if (n > 0)
-        memcpy(more, *items, n * bytes);
-    *items  = more;
-    *n_room = n_more;
-    return true;
 }
 
 bool
@@ -356,7 +339,7 @@ il__ingest_lock_event(struct ingest_tx *t, const char *event_id, struct ingest_h
     if (st != IL_OK)
         return st;
     if (h.head.source_event_id == NULL || h.head.slug == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     *ret = h.head;
     return IL_OK;
 }
@@ -411,7 +394,7 @@ static il_status
 found_event(const struct make *m, const struct head_row *h, il_error *reterr)
 {
     if (h->id == NULL || h->head.slug == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (strcmp(h->head.slug, m->slug) != 0)
         return il__error_set(reterr, IL_INVAL,
                              "event %.20s of " INGEST_SOURCE " belongs to track %.63s, not %.63s",
@@ -728,7 +711,7 @@ require_all(struct ingest_tx *t, const struct finish *f, il_error *reterr)
     }
     il__buf_addc(&json, ']');
     if (json.failed)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st =
         il__ingest_run(t, &missing,
                        APP_VALUES(il_guard_text(t->w->tenant), il_guard_text(f->event_id),

@@ -65,9 +65,6 @@ const char *il__ingest_match_name(struct ingest_tx *t, const char *name, il_erro
 const char *il__ingest_search_text(struct ingest_tx *t, const char *name, const char *slug,
                                    const char *source_event_id, il_error *reterr);
 
-/* Room for one more element of an array in *mem, which may move. False: out of memory. */
-bool il__ingest_grow(void **mem, void **items, size_t n, size_t *n_room, size_t bytes) MUST_USE;
-
 /* A number that the page may lack. */
 static inline il_guard_value
 il__ingest_number(int64_t number)

@@ -177,18 +177,19 @@ static const size_t result_texts[] = { T(id),         T(driver_id), T(source_dri
 struct collected {
     void **mem;
     void  *items;
-    size_t n, n_room;
+    size_t n;
     bool   no_memory;
 };
 
 static void *
 collect(struct collected *c, const void *item, size_t bytes, const size_t *offsets, size_t n)
 {
-    if (!il__ingest_grow(c->mem, &c->items, c->n, &c->n_room, bytes)) {
+    void *to = il__arena_append(c->mem, &c->items, &c->n, bytes);
+
+    if (to == NULL) {
         c->no_memory = true;
         return NULL;
     }
-    void *to = (char *)c->items + c->n++ * bytes;
     memcpy(to, item, bytes);
     c->no_memory |= !copy_texts(c->mem, to, offsets, n);
     return to;
@@ -216,12 +217,6 @@ collect_result(void *cookie, const il_guard_row *row)
     struct ingest_result_out r = result_of(row);
 
     return collect(cookie, &r, sizeof r, result_texts, ARRAY_LEN(result_texts)) != NULL;
-}
-
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -291,7 +286,7 @@ read_events(struct ingest_tx *t, void *cookie, il_error *reterr)
                             give_event, r, NULL, reterr);
     if (st == IL_OK && r->stopped)
         st = il__error_set(reterr, IL_CANCELLED, "the client disconnected");
-    return st == IL_OK && r->no_memory ? no_memory(reterr) : st;
+    return st == IL_OK && r->no_memory ? il__error_nomem(reterr) : st;
 }
 
 il_status
@@ -346,7 +341,8 @@ read_one(struct ingest_tx *t, void *cookie, il_error *reterr)
     if (st == IL_OK)
         st = il__ingest_run(t, o->list, key, ARRAY_LEN(key), o->collect_child, &o->children, NULL,
                             reterr);
-    return st == IL_OK && (o->parent.no_memory || o->children.no_memory) ? no_memory(reterr) : st;
+    return st == IL_OK && (o->parent.no_memory || o->children.no_memory) ? il__error_nomem(reterr)
+                                                                         : st;
 }
 
 il_status

@@ -8,18 +8,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/parse.h"
 
 /* ---- escapes --------------------------------------------------------------------------------- */
-
-static int
-hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* Letters, digits and - . _ ~ mean the same with and without an escape. */
 static bool
@@ -36,14 +27,10 @@ normalise(const char *text, size_t n, struct il__buf *out)
     static const char digits[] = "0123456789ABCDEF";
 
     for (size_t i = 0; i < n; i++) {
-        unsigned char c      = (unsigned char)text[i];
-        int           high   = c == '%' && i + 2 < n ? hex(text[i + 1]) : -1;
-        int           low    = high >= 0 ? hex(text[i + 2]) : -1;
-        bool          escape = low >= 0;
-        if (escape) {
-            c = (unsigned char)(high * 16 + low);
-            i += 2;
-        }
+        int           byte   = i + 2 < n ? il__percent_byte(text + i) : -1;
+        bool          escape = byte >= 0;
+        unsigned char c      = (unsigned char)(escape ? byte : text[i]);
+        i += escape ? 2 : 0;
         if (escape ? is_unreserved(c) : (c > ' ' && c < 0x7f)) {
             il__buf_addc(out, (char)c);
         } else {

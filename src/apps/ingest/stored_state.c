@@ -13,7 +13,6 @@ struct known_read {
     const char          *id, *source_event_id; /* one of them */
     void               **mem;
     struct ingest_known *ret;
-    size_t               n_room;
     bool                 no_memory;
 };
 
@@ -44,16 +43,15 @@ take_event(void *cookie, const il_guard_row *row)
 static int
 take_race(void *cookie, const il_guard_row *row)
 {
-    struct known_read   *k     = cookie;
-    struct ingest_known *e     = k->ret;
-    void                *items = e->races;
+    struct known_read   *k    = cookie;
+    struct ingest_known *e    = k->ret;
+    const char         **race = il__arena_append(k->mem, &e->races, &e->n_races, sizeof *race);
 
-    if (!il__ingest_grow(k->mem, &items, e->n_races, &k->n_room, sizeof *e->races)) {
+    if (race == NULL) {
         k->no_memory = true;
         return 0;
     }
-    e->races               = items;
-    e->races[e->n_races++] = copy(k, &row->values[0]);
+    *race = copy(k, &row->values[0]);
     e->n_results += row->values[1].integer;
     e->n_laps += row->values[2].integer;
     return 1;
@@ -184,7 +182,7 @@ read_validator(struct ingest_tx *t, void *cookie, il_error *reterr)
     if (st == IL_OK && !v->there)
         return il__error_set(reterr, IL_NOT_FOUND, "no stored validators for %.200s", v->url);
     if (st == IL_OK && (v->ret->etag == NULL || v->ret->last_modified == NULL))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return st;
 }
 
@@ -208,28 +206,27 @@ struct list_read {
     size_t      limit;
     void      **mem;
     void       *items;
-    size_t      n, n_room;
+    size_t      n;
     bool        no_memory;
 };
 
 static int
 take_ref(void *cookie, const il_guard_row *row)
 {
-    struct list_read       *l       = cookie;
-    struct ingest_event_ref e       = { .event_id = NULL };
-    const char            **texts[] = { &e.event_id, &e.source_event_id, &e.track_slug, &e.name,
-                                        &e.first_day };
+    struct list_read        *l = cookie;
+    struct ingest_event_ref *e = il__arena_append(l->mem, &l->items, &l->n, sizeof *e);
 
+    if (e == NULL) {
+        l->no_memory = true;
+        return 0;
+    }
+    const char **texts[] = { &e->event_id, &e->source_event_id, &e->track_slug, &e->name,
+                             &e->first_day };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         *texts[i] = il__arena_strdup(l->mem, row->values[i].data);
         l->no_memory |= *texts[i] == NULL;
     }
-    if (l->no_memory || !il__ingest_grow(l->mem, &l->items, l->n, &l->n_room, sizeof e)) {
-        l->no_memory = true;
-        return 0;
-    }
-    ((struct ingest_event_ref *)l->items)[l->n++] = e;
-    return 1;
+    return !l->no_memory;
 }
 
 static il_status
@@ -254,7 +251,7 @@ il__ingest_events_since(il_guard *g, const char *tenant, const char *track_slug,
     il_status        st = il__ingest_read(g, tenant, read_refs, &l, reterr);
 
     if (st == IL_OK && l.no_memory)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st == IL_OK) {
         *ret   = l.items;
         *ret_n = l.n;
@@ -266,14 +263,12 @@ static int
 take_slug(void *cookie, const il_guard_row *row)
 {
     struct list_read *l    = cookie;
-    const char       *slug = il__arena_strdup(l->mem, row->values[0].data);
+    const char      **slug = il__arena_append(l->mem, &l->items, &l->n, sizeof *slug);
 
-    if (slug == NULL || !il__ingest_grow(l->mem, &l->items, l->n, &l->n_room, sizeof slug)) {
-        l->no_memory = true;
-        return 0;
-    }
-    ((const char **)l->items)[l->n++] = slug;
-    return 1;
+    if (slug != NULL)
+        *slug = il__arena_strdup(l->mem, row->values[0].data);
+    l->no_memory |= slug == NULL || *slug == NULL;
+    return !l->no_memory;
 }
 
 static il_status
@@ -294,7 +289,7 @@ il__ingest_track_slugs(il_guard *g, const char *tenant, void **mem, const char *
     il_status        st = il__ingest_read(g, tenant, read_slugs, &l, reterr);
 
     if (st == IL_OK && l.no_memory)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st == IL_OK) {
         *ret   = l.items;
         *ret_n = l.n;

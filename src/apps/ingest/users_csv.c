@@ -9,6 +9,7 @@
 
 #include "apps/ingest/links.h"
 #include "apps/ingest/persist_internal.h"
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/parse.h"
@@ -36,7 +37,7 @@ struct csv {
     size_t         columns[COLUMN_COUNT]; /* index of a field; SIZE_MAX = not in the file */
 
     struct ingest_user  *users;
-    size_t               n, n_room;
+    size_t               n;
     ingest_csv_fault_fn *fault;
     void                *cookie;
     il_error            *reterr;
@@ -195,13 +196,11 @@ read_header(struct csv *c)
 static bool
 add_user(struct csv *c, const struct ingest_user *u)
 {
-    void *items = c->users;
+    struct ingest_user *added = il__arena_append(c->mem, &c->users, &c->n, sizeof *added);
 
-    if (!il__ingest_grow(c->mem, &items, c->n, &c->n_room, sizeof *u))
-        return false;
-    c->users         = items;
-    c->users[c->n++] = *u;
-    return true;
+    if (added != NULL)
+        *added = *u;
+    return added != NULL;
 }
 
 static void

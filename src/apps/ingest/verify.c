@@ -66,12 +66,12 @@ verify_one(struct ingest_tx *t, const struct app_invariant *own, const struct ve
     il_status                  st    = IL_OK;
 
     if (!il__invariant_found_init(&found, NULL, 0))
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     if (st == IL_OK)
         st = il__ingest_run(t, &s, APP_VALUES(il_guard_text(t->w->tenant)), take_offender, &found,
                             NULL, reterr);
     if (st == IL_OK && found.no_memory)
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     for (size_t i = 0; i < found.n_offenders; i++)
         offenders[i] = (struct ingest_offender){ found.offenders[i].key, found.offenders[i].text };
     if (st == IL_OK)

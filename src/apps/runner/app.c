@@ -87,7 +87,7 @@ app_open(struct http_server *s, const struct http_app_config *config, void **ret
     struct runner_app *app = il__calloc(1, sizeof *app);
 
     if (app == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     runner_app_reload_begin(app);
     app->server  = s;
     il_status st = runner_setup_init(&app->setup, config, reterr);

@@ -249,7 +249,7 @@ il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults, do
 
     il__hash_init();
     if (c == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il__mutex_init(&c->mutex, IL__MUTEX_catalogue);
     il__mutex_init(&c->reload, IL__MUTEX_catalogue_reload);
     c->defaults  = *defaults;
@@ -257,7 +257,7 @@ il__catalogue_open(const char *dir, const struct pipeline_defaults *defaults, do
     c->dir       = dir != NULL ? il__strdup(dir) : NULL;
     il_status st = c->now != NULL && (dir == NULL || c->dir != NULL)
                        ? il__catalogue_reload(c, defaults, remark, cookie, loaded, reterr)
-                       : il__error_set(reterr, IL_NOMEM, "out of memory");
+                       : il__error_nomem(reterr);
     if (st == IL_OK)
         *ret = c;
     else

@@ -77,14 +77,8 @@ add_file(struct catalogue_files *f, const char *dir, const char *name, const cha
     if (f->n == CATALOGUE_FILES_MAX)
         return il__error_set(reterr, IL_LIMIT, "%s: too many files (maximum %d)", dir,
                              CATALOGUE_FILES_MAX);
-    if (f->n == f->capacity) {
-        size_t                 capacity = f->capacity > 0 ? f->capacity * 2 : 64;
-        struct catalogue_file *items    = il__realloc(f->items, capacity * sizeof *items);
-        if (items == NULL)
-            return il__error_set(reterr, IL_NOMEM, "%s: out of memory", dir);
-        f->items    = items;
-        f->capacity = capacity;
-    }
+    if (!il__grow(&f->items, f->n, &f->capacity, sizeof *f->items))
+        return il__error_set(reterr, IL_NOMEM, "%s: out of memory", dir);
     struct catalogue_file *file = &f->items[f->n];
     *file                       = (struct catalogue_file){ .path   = join(dir, name),
                                                            .tenant = il__strdup(tenant),

@@ -121,7 +121,7 @@ load(struct cli *cli, const il_run_info *info, json_t **ret, il_error *reterr)
     void                   *mem = NULL;
     il_status               st  = runner_run_show(info, &mem, &run)
                                       ? il__cli_data_open(cli, CLI_DATA_LOOK, &data, reterr)
-                                      : il__error_set(reterr, IL_NOMEM, "out of memory");
+                                      : il__error_nomem(reterr);
 
     if (st == IL_OK && data != NULL)
         st = runner_run_history(data, false, &mem, &run, reterr);
@@ -130,7 +130,7 @@ load(struct cli *cli, const il_run_info *info, json_t **ret, il_error *reterr)
         runner_run_print(&text, &run, true);
         *ret = text.failed ? NULL : json_loadb(text.data, text.n_bytes, 0, NULL);
         if (*ret == NULL)
-            st = il__error_set(reterr, IL_NOMEM, "out of memory");
+            st = il__error_nomem(reterr);
     }
     il__data_close(data);
     il__arena_free(&mem);

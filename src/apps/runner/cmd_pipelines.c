@@ -42,15 +42,9 @@ gather(void *cookie, const struct doc_remark *remark)
 {
     struct remarks *r = cookie;
 
-    if (r->n == r->capacity) {
-        size_t             capacity = r->capacity > 0 ? r->capacity * 2 : 32;
-        struct doc_remark *items    = il__realloc(r->items, capacity * sizeof *items);
-        if (items == NULL) {
-            r->no_memory = true;
-            return;
-        }
-        r->items    = items;
-        r->capacity = capacity;
+    if (!il__grow(&r->items, r->n, &r->capacity, sizeof *r->items)) {
+        r->no_memory = true;
+        return;
     }
     struct doc_remark *copy = &r->items[r->n];
     *copy                   = *remark;
@@ -165,7 +159,7 @@ il__cli_cmd_pipelines_check(struct cli *cli)
     if (st == IL_OK)
         st = il__pipelines_check(paths, n_paths, &defaults, gather, &remarks, &loaded, &err);
     if (st == IL_OK && remarks.no_memory)
-        st = il__error_set(&err, IL_NOMEM, "out of memory");
+        st = il__error_nomem(&err);
     if (st != IL_OK)
         return il__cli_fail(&err);
     if (remarks.n > 0)
@@ -380,7 +374,7 @@ list_server(struct cli *cli)
                  CLI_OPTION(cli, pipelines_list, limit)->number);
     if (cursor != NULL) {
         il__buf_adds(&path, "&cursor=");
-        il__cli_path_add(&path, cursor);
+        il__buf_add_url(&path, cursor);
     }
     il_status st = il__cli_store_open(cli, false, &err);
     if (st == IL_OK)

@@ -54,7 +54,7 @@ take_parameters(struct trigger *t, il_error *reterr)
         if (name == NULL || json_object_set_new(t->parameters, name, json_string(equals + 1)) != 0)
             return il__error_set(reterr, IL_INVAL, "trigger: --param '%.80s' is not UTF-8", text);
     }
-    return t->parameters != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return t->parameters != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 /* Report the result, before waiting for anything. */
@@ -87,12 +87,12 @@ ask_server(struct trigger *t, il_error *reterr)
     }
     il__buf_init(&path, 4096);
     il__buf_adds(&path, "/pipelines/run/");
-    il__cli_path_add(&path, t->pipeline);
+    il__buf_add_url(&path, t->pipeline);
     il_status st =
         body != NULL && !path.failed &&
                 json_object_set_new(body, "trigger_by", json_string(t->by)) == 0
             ? il__cli_request(t->cli, "POST", il__buf_str(&path), body, 60000, &t->answer, reterr)
-            : il__error_set(reterr, IL_NOMEM, "out of memory");
+            : il__error_nomem(reterr);
     json_decref(body);
     if (st != IL_OK)
         return st;
@@ -173,7 +173,7 @@ triggered(struct trigger *t, const struct runner_trigger *what, enum runner_answ
     t->answer = json_pack("{s:s, s:s, s:s, s:s, s:s}", "pipeline_logging_id", t->id, "pipeline_id",
                           t->pipeline, "tenant_id", CLI_SETTING(t->cli, tenant)->text, "status",
                           t->is_new ? "PENDING" : "RUNNING", "message", message);
-    return t->answer != NULL ? IL_OK : il__error_set(reterr, IL_NOMEM, "out of memory");
+    return t->answer != NULL ? IL_OK : il__error_nomem(reterr);
 }
 
 static il_status

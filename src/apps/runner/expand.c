@@ -40,19 +40,6 @@ il__pipeline_known_name(size_t i)
 
 /* ---- escaping -------------------------------------------------------------------------------- */
 
-static void
-add_url(struct il__buf *out, const char *value)
-{
-    for (const char *p = value; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-        if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-            c == '-' || c == '.' || c == '_' || c == '~')
-            il__buf_addc(out, *p);
-        else
-            il__buf_addf(out, "%%%02X", c);
-    }
-}
-
 /* Escape as the inside of a JSON string. */
 static void
 add_json(struct il__buf *out, const char *value)
@@ -75,7 +62,7 @@ add_value(struct il__buf *out, const char *value, enum pipeline_escape escape)
 {
     switch (escape) {
     case PIPELINE_URL:
-        add_url(out, value);
+        il__buf_add_url(out, value);
         break;
     case PIPELINE_JSON:
         add_json(out, value);

@@ -4,12 +4,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
-}
-
 static void
 free_connections(struct il__connection *connections, size_t n)
 {
@@ -98,7 +92,7 @@ runner_setup_init(struct runner_setup *s, const struct http_app_config *config, 
     if (s->connections == NULL || o->pass_env == NULL ||
         !copy_text(config, "pipelines", &s->mem, &o->pipelines_dir) ||
         !copy_text(config, "run_dir", &s->mem, &o->work_dir))
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     o->defaults        = defaults_of(config);
     o->lease_ms        = http_setting_number(config, "pipeline_ttl");
     o->lock_timeout_ms = http_setting_number(config, "pipeline_lock_timeout_seconds") * 1000;
@@ -116,7 +110,7 @@ runner_setup_reload(struct runner_setup *s, const struct http_app_config *config
     struct il__connection *made = copy_connections(config);
 
     if (made == NULL)
-        return no_memory(reterr);
+        return il__error_nomem(reterr);
     free_connections(s->connections, s->options.n_connections);
     s->connections           = made;
     s->options.connections   = made;

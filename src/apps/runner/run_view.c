@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define ROOM 16 /* initial size of a list */
-
 const char *
 runner_pipeline_of_key(const char *key)
 {
@@ -77,7 +75,6 @@ runner_run_show(const il_run_info *run, void **mem, struct runner_run_out *ret)
 struct reading {
     void                  **mem;
     struct runner_run_out  *run;
-    size_t                  n_steps_max, n_joined_max, n_attempts_max;
     struct runner_step_out *one; /* of runner_step_output() */
     uint32_t                wanted;
     bool                    output, found, nomem;
@@ -92,27 +89,17 @@ keep(struct reading *g, const char *text)
     return copy;
 }
 
-/* Make room for one more element of a list in an arena; it is copied when it grows. NULL: out of
- * memory. */
+/* Append a zeroed item to a list. NULL: out of memory. */
 static void *
-one_more(struct reading *g, void *list, size_t n, size_t *n_max, size_t item_bytes)
+append(struct reading *g, void *list, size_t *n, size_t item_bytes)
 {
-    void **at = list;
+    void *item = il__arena_append(g->mem, list, n, item_bytes);
 
-    if (n == *n_max) {
-        size_t larger = *n_max == 0 ? ROOM : 2 * *n_max;
-        void  *room   = il__arena_alloc(g->mem, larger * item_bytes);
-        if (room == NULL) {
-            g->nomem = true;
-            return NULL;
-        }
-        if (n > 0)
-            memcpy(room, *at, n * item_bytes);
-        *at    = room;
-        *n_max = larger;
-    }
-    memset((char *)*at + n * item_bytes, 0, item_bytes);
-    return (char *)*at + n * item_bytes;
+    if (item != NULL)
+        memset(item, 0, item_bytes);
+    else
+        g->nomem = true;
+    return item;
 }
 
 static void
@@ -132,17 +119,14 @@ take_detail(void *cookie, const struct il__data_detail *d)
 static void
 take_join(void *cookie, const struct il__data_join *j)
 {
-    struct reading         *g = cookie;
-    struct runner_join_out *out =
-        one_more(g, &g->run->joined, g->run->n_joined, &g->n_joined_max, sizeof *out);
+    struct reading         *g   = cookie;
+    struct runner_join_out *out = append(g, &g->run->joined, &g->run->n_joined, sizeof *out);
 
-    if (out == NULL)
-        return;
-    *out = (struct runner_join_out){ .at_ms      = j->at_ms,
-                                     .by         = keep(g, j->by),
-                                     .trigger    = keep(g, j->trigger),
-                                     .request_id = keep(g, j->request_id) };
-    g->run->n_joined++;
+    if (out != NULL)
+        *out = (struct runner_join_out){ .at_ms      = j->at_ms,
+                                         .by         = keep(g, j->by),
+                                         .trigger    = keep(g, j->trigger),
+                                         .request_id = keep(g, j->request_id) };
 }
 
 /* What a row says about its step: the last row read wins. */
@@ -177,17 +161,14 @@ take_step(void *cookie, const struct il__data_step *row)
     struct runner_step_out *s   = run->n_steps > 0 ? &run->steps[run->n_steps - 1] : NULL;
 
     if (s == NULL || s->n != row->n) {
-        s = one_more(g, &run->steps, run->n_steps, &g->n_steps_max, sizeof *s);
+        s = append(g, &run->steps, &run->n_steps, sizeof *s);
         if (s == NULL)
             return;
-        run->n_steps++;
-        g->n_attempts_max = 0;
     }
     fill_step(g, s, row);
     if (row->attempt == 0)
         return;
-    struct runner_attempt_out *a =
-        one_more(g, &s->attempts, s->n_attempts, &g->n_attempts_max, sizeof *a);
+    struct runner_attempt_out *a = append(g, &s->attempts, &s->n_attempts, sizeof *a);
     if (a == NULL)
         return;
     *a = (struct runner_attempt_out){ .attempt       = row->attempt,
@@ -198,7 +179,6 @@ take_step(void *cookie, const struct il__data_step *row)
                                       .duration_ms =
                                           duration_ms(row->started_at_ms, row->ended_at_ms),
                                       .exit_code = row->exit_code };
-    s->n_attempts++;
 }
 
 /* The run has ended, but its executor died before recording the outcome of its steps. */
@@ -225,12 +205,6 @@ interrupt_steps(struct runner_run_out *run)
     }
 }
 
-static il_status
-no_memory(il_error *reterr)
-{
-    return il__error_set(reterr, IL_NOMEM, "out of memory");
-}
-
 il_status
 runner_run_history(struct il__data *data, bool output, void **mem, struct runner_run_out *run,
                    il_error *reterr)
@@ -243,7 +217,7 @@ runner_run_history(struct il__data *data, bool output, void **mem, struct runner
     if (st == IL_OK)
         st = il__data_history_joins(data, run->tenant, run->id, take_join, &g, reterr);
     if (st != IL_OK || g.nomem)
-        return st != IL_OK ? st : no_memory(reterr);
+        return st != IL_OK ? st : il__error_nomem(reterr);
     interrupt_steps(run);
     return IL_OK;
 }
@@ -323,7 +297,7 @@ runner_step_output(struct il__data *data, const char *tenant, const char *run, c
     if (!g.found)
         return il__error_set(reterr, IL_NOT_FOUND, "no record of step '%.128s'%s", step,
                              attempt != 0 ? " in this attempt" : "");
-    return g.nomem ? no_memory(reterr) : IL_OK;
+    return g.nomem ? il__error_nomem(reterr) : IL_OK;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */

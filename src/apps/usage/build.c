@@ -82,7 +82,7 @@ read_row(struct build *b, uint64_t token, struct usage_copy **ret, bool *ret_fre
     *ret = usage_copy_new(b->f->tenant, &row, token);
     usage_row_release(&row);
     if (*ret == NULL)
-        return il__error_set(&b->err, IL_NOMEM, "out of memory");
+        return il__error_nomem(&b->err);
     *ret_fresh = usage_copy_is_fresh(b->u, *ret);
     usage_flight_found(b->u, b->f, usage_copy_ref(*ret));
     return IL_OK;
@@ -309,9 +309,9 @@ should_stop(void *cookie)
 static il_status
 fetch(struct build *b, struct il__buf *raw, struct usage_figures *ret)
 {
-    char               date[USAGE_DATE_BYTES];
+    char               date[IL__DATE_TEXT_BYTES];
     struct usage_fetch f = { .tenant      = b->f->tenant,
-                             .date        = usage_date_text(b->f->date, date),
+                             .date        = il__date_text(b->f->date, date),
                              .should_stop = should_stop,
                              .cookie      = b };
     il_error           err;
@@ -369,7 +369,7 @@ build_row(struct build *b, il_build **elected, struct usage_copy **ret)
                (il__clock_boot_ns() - began_ns) / IL__NS_PER_MS);
     usage_copy_unref(TAKE(*ret));
     *ret = usage_copy_new(b->f->tenant, &row, 0);
-    return *ret != NULL ? IL_OK : il__error_set(&b->err, IL_NOMEM, "out of memory");
+    return *ret != NULL ? IL_OK : il__error_nomem(&b->err);
 }
 
 /* End the election as the build ended; *elected may be NULL if it failed. */
@@ -564,9 +564,9 @@ usage_flight_make(struct usage *u, struct usage_flight *f, struct usage_result *
     struct build       b    = { .u = u, .f = f };
     struct usage_copy *copy = NULL;
     bool               hit  = false;
-    char               date[USAGE_DATE_BYTES];
+    char               date[IL__DATE_TEXT_BYTES];
 
-    (void)snprintf(b.key, sizeof b.key, USAGE_KEY "%s", usage_date_text(f->date, date));
+    (void)snprintf(b.key, sizeof b.key, USAGE_KEY "%s", il__date_text(f->date, date));
     il_status st = f->way == USAGE_TAKE ? take(&b, &copy, &hit) : renew(&b, &copy);
     *ret         = (struct usage_result){ .status = st, .copy = copy, .hit = hit };
     if (st == IL_OK)

@@ -112,10 +112,10 @@ take_range(const struct cli *cli, usage_date *from, usage_date *to, il_error *re
 static json_t *
 range_body(usage_date from, usage_date to)
 {
-    char start[USAGE_DATE_BYTES], end[USAGE_DATE_BYTES];
+    char start[IL__DATE_TEXT_BYTES], end[IL__DATE_TEXT_BYTES];
 
-    return json_pack("{s:s, s:s}", "startDate", usage_date_text(from, start), "endDate",
-                     usage_date_text(to, end));
+    return json_pack("{s:s, s:s}", "startDate", il__date_text(from, start), "endDate",
+                     il__date_text(to, end));
 }
 
 /* ---- one day --------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ take_day(void *cookie, size_t i UNUSED, const struct usage_result *result, size_
     }
     usage_copy_print(&text, result->copy, result->status != IL_OK, result->text);
     d->day    = text.failed ? NULL : json_loadb(text.data, text.n_bytes, 0, NULL);
-    d->status = d->day != NULL ? IL_OK : il__error_set(d->reterr, IL_NOMEM, "out of memory");
+    d->status = d->day != NULL ? IL_OK : il__error_nomem(d->reterr);
 }
 
 static il_status
@@ -147,7 +147,7 @@ build_day(struct session *s, usage_date date, enum usage_way way, json_t **ret, 
 {
     struct one_day d = { .reterr = reterr };
 
-    d.status = il__error_set(reterr, IL_NOMEM, "out of memory");
+    d.status = il__error_nomem(reterr);
     (void)usage_join_many(s->setup.usage, &(struct usage_many){ .tenant   = tenant_of(s),
                                                                 .dates    = &date,
                                                                 .n        = 1,
@@ -172,7 +172,7 @@ read_day(struct session *s, usage_date date, json_t **ret, il_error *reterr)
     result.copy = usage_copy_new(tenant_of(s), &row, 0);
     usage_row_release(&row);
     if (result.copy == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (!usage_copy_is_fresh(s->setup.usage, result.copy))
         result.status = IL_TIMEOUT;
     take_day(&d, 0, &result, 1);
@@ -198,12 +198,12 @@ il__cli_cmd_usage_day(struct cli *cli)
     bool                                 read = CLI_GIVEN(cli, usage_day, no_build);
     json_t                              *day  = NULL;
     usage_date                           date = 0;
-    char                                 path[64], text[USAGE_DATE_BYTES];
+    char                                 path[64], text[IL__DATE_TEXT_BYTES];
     il_error                             err = { 0 };
     il_status                            st  = take_date(cli, 0, &date, &err);
 
     if (st == IL_OK && il__cli_is_remote(cli)) {
-        (void)snprintf(path, sizeof path, PATH "/days/%s%s", usage_date_text(date, text),
+        (void)snprintf(path, sizeof path, PATH "/days/%s%s", il__date_text(date, text),
                        read ? "?build=no" : "");
         st = il__cli_request(cli, "GET", path, NULL, REQUEST_MS, &day, &err);
     } else if (st == IL_OK) {
@@ -254,7 +254,7 @@ read_export(const json_t *from, struct usage_range *ret, il_error *reterr)
     ret->parts.items =
         il__arena_alloc(&ret->mem, (json_array_size(items) + 1) * sizeof *ret->parts.items);
     if (ret->parts.items == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     usage_show_read(json_object_get(from, "metrics"), &ret->total);
     if (why != NULL)
         (void)snprintf(ret->error, sizeof ret->error, "%s", why);
@@ -277,7 +277,7 @@ read_export(const json_t *from, struct usage_range *ret, il_error *reterr)
         part->name              = il__arena_strdup(&ret->mem, name != NULL ? name : "");
         usage_show_read(one, &part->metrics);
         if (part->name == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
         ret->parts.n++;
     }
     for (size_t k = 0; k < ARRAY_LEN(names); k++) {
@@ -296,10 +296,10 @@ static il_status
 ask_range(const struct cli *cli, enum usage_by by, struct usage_range *ret, json_t **ret_json,
           il_error *reterr)
 {
-    char path[160], start[USAGE_DATE_BYTES], end[USAGE_DATE_BYTES];
+    char path[160], start[IL__DATE_TEXT_BYTES], end[IL__DATE_TEXT_BYTES];
 
     (void)snprintf(path, sizeof path, PATH "/export?format=json&startDate=%s&endDate=%s&by=%s",
-                   usage_date_text(ret->from, start), usage_date_text(ret->to, end),
+                   il__date_text(ret->from, start), il__date_text(ret->to, end),
                    by == USAGE_BY_NONE ? "day" : usage_by_names[by]);
     il_status st = il__cli_request(cli, "GET", path, NULL, REQUEST_MS, ret_json, reterr);
     return st == IL_OK ? read_export(*ret_json, ret, reterr) : st;
@@ -381,10 +381,10 @@ static void
 did_day(void *cookie, size_t i, const struct usage_result *result, size_t n_done)
 {
     struct building *b = cookie;
-    char             date[USAGE_DATE_BYTES];
+    char             date[IL__DATE_TEXT_BYTES];
     bool             ok = result->status == IL_OK;
 
-    usage_date_text(b->dates[i], date);
+    il__date_text(b->dates[i], date);
     b->n_failed += !ok;
     if (b->cli->json)
         (void)json_array_append_new(
@@ -475,7 +475,7 @@ build_there(struct cli *cli, usage_date from, usage_date to, bool force)
     il_status st =
         body != NULL && json_object_set_new(body, "force", json_boolean(force)) == 0
             ? il__cli_request(cli, "POST", PATH "/rebuild-cache", body, REQUEST_MS, &answer, &err)
-            : il__error_set(&err, IL_NOMEM, "out of memory");
+            : il__error_nomem(&err);
 
     json_decref(body);
     if (st != IL_OK)

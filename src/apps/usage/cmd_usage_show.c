@@ -156,9 +156,9 @@ add_days(struct cli_grid *g, const struct usage_range *r, bool bars, int64_t lar
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct usage_range_day *day = &r->days[i];
-        char                          date[USAGE_DATE_BYTES];
+        char                          date[IL__DATE_TEXT_BYTES];
         bool                          has = usage_day_has_figures(day);
-        il__cli_grid_add(g, "%s", usage_date_text(day->date, date));
+        il__cli_grid_add(g, "%s", il__date_text(day->date, date));
         il__cli_grid_add(g, "%s",
                          day->state != USAGE_FRESH ? usage_state_names[day->state]
                          : day->complete           ? "complete"

@@ -73,10 +73,10 @@ add_metrics(struct il__buf *b, const struct usage_metrics *m)
 static void
 add_day(struct il__buf *b, const struct usage_range_day *day)
 {
-    char date[USAGE_DATE_BYTES], time[IL__TIME_TEXT_BYTES];
+    char date[IL__DATE_TEXT_BYTES], time[IL__TIME_TEXT_BYTES];
     bool has = usage_day_has_figures(day);
 
-    il__buf_addf(b, "%s,%s,%s,%s", usage_date_text(day->date, date), usage_state_names[day->state],
+    il__buf_addf(b, "%s,%s,%s,%s", il__date_text(day->date, date), usage_state_names[day->state],
                  day->complete ? "true" : "false", has ? il__time_text(day->updated_ms, time) : "");
     if (has) {
         add_metrics(b, &day->metrics);

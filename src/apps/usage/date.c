@@ -3,8 +3,6 @@
  */
 #include "apps/usage/day.h"
 
-#include <stdio.h>
-
 #define MINUTE_MS 60000
 #define YEAR_MIN 2000 /* so that the period before a range has dates, too */
 #define AGEING_PERCENT 80
@@ -14,70 +12,14 @@
 
 /* ---- the calendar ---------------------------------------------------------------------------- */
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar, counted in years that begin in March,
- * so that the leap day is the last one. */
-static usage_date
-days_of(int year, int month, int day)
-{
-    int y   = month > 2 ? year : year - 1;
-    int era = y / 400, of_era = y % 400;
-    int of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static void
-split(usage_date date, int *year, int *month, int *day)
-{
-    int days = date + 719468;
-    int era = days / 146097, of_era = days % 146097;
-    int y       = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int of_year = of_era - (365 * y + y / 4 - y / 100);
-    int m       = (5 * of_year + 2) / 153;
-
-    *day   = of_year - (153 * m + 2) / 5 + 1;
-    *month = m < 10 ? m + 3 : m - 9;
-    *year  = era * 400 + y + (*month <= 2 ? 1 : 0);
-}
-
-const char *
-usage_date_text(usage_date date, char out[USAGE_DATE_BYTES])
-{
-    int year, month, day;
-
-    CHECK(date >= 0);
-    split(date, &year, &month, &day);
-    (void)snprintf(out, USAGE_DATE_BYTES, "%04u-%02u-%02u", (unsigned)year % 10000,
-                   (unsigned)month % 100, (unsigned)day % 100);
-    return out;
-}
-
 bool
 usage_date_parse(const char *text, usage_date *ret)
 {
-    int  digits[8], n = 0;
-    char again[USAGE_DATE_BYTES];
+    int64_t days;
 
-    for (size_t i = 0; i < USAGE_DATE_BYTES - 1; i++) {
-        if (i == 4 || i == 7) {
-            if (text[i] != '-')
-                return false;
-        } else if (text[i] < '0' || text[i] > '9') {
-            return false;
-        } else {
-            digits[n++] = text[i] - '0';
-        }
-    }
-    if (text[USAGE_DATE_BYTES - 1] != '\0')
+    if (!il__date_parse(text, &days) || il__date_of(days).year < YEAR_MIN)
         return false;
-    int year  = digits[0] * 1000 + digits[1] * 100 + digits[2] * 10 + digits[3];
-    int month = digits[4] * 10 + digits[5], day = digits[6] * 10 + digits[7];
-    if (year < YEAR_MIN || month < 1 || month > 12 || day < 1 || day > 31)
-        return false;
-    usage_date date = days_of(year, month, day);
-    if (strcmp(usage_date_text(date, again), text) != 0) /* 2026-02-30 is 2026-03-02 */
-        return false;
-    *ret = date;
+    *ret = (usage_date)days;
     return true;
 }
 
@@ -90,10 +32,9 @@ usage_date_of(int64_t wall_ms)
 int64_t
 usage_date_id(usage_date date)
 {
-    int year, month, day;
+    struct il__date d = il__date_of(date);
 
-    split(date, &year, &month, &day);
-    return (int64_t)year * 10000 + (int64_t)month * 100 + day;
+    return (int64_t)d.year * 10000 + (int64_t)d.month * 100 + d.day;
 }
 
 /* ---- how long a build is good for ------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #define IL_APPS_USAGE_DAY_H
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "wire/wire.h"
 
 /* ---- dates: date.c --------------------------------------------------------------------------- */
@@ -15,12 +16,10 @@
 /* A day of UTC: days since 1970-01-01. */
 typedef int32_t usage_date;
 
-#define USAGE_DATE_BYTES 11 /* 2026-01-15 and a NUL */
 #define USAGE_DAY_MS INT64_C(86400000)
 
 /* Parse YYYY-MM-DD, 2000 to 9999. */
-bool        usage_date_parse(const char *text, usage_date *ret);
-const char *usage_date_text(usage_date date, char out[USAGE_DATE_BYTES]);
+bool usage_date_parse(const char *text, usage_date *ret);
 /* The day of UTC that a time belongs to. */
 usage_date usage_date_of(int64_t wall_ms);
 /* 20260115: the id of the advisory lock that programs in a mixed fleet take. */

@@ -31,10 +31,10 @@ usage_copy_unref(struct usage_copy *c)
 static void
 print_day(struct il__buf *b, const struct usage_row *row)
 {
-    char date[USAGE_DATE_BYTES], name[16];
+    char date[IL__DATE_TEXT_BYTES], name[16];
 
     il__wire_open(b, NULL);
-    il__wire_put_text(b, "date", usage_date_text(row->date, date));
+    il__wire_put_text(b, "date", il__date_text(row->date, date));
     il__wire_put_bool(b, "is_complete", row->complete);
     il__wire_put_time(b, "updated_at", row->updated_ms);
     il__wire_put_object(b, "metrics", &usage_wire_metrics, &row->figures.total, 0);

@@ -166,7 +166,7 @@ read_part(const char *name, const json_t *value, const char *path, struct usage_
         return refuse(reterr, path, name, "expected an object");
     ret->name = il__arena_strdup(mem, name);
     if (ret->name == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return read_metrics(nested != NULL ? nested : value, path, &ret->metrics, reterr);
 }
 
@@ -187,7 +187,7 @@ read_parts(const json_t *from, const char *path, struct usage_parts *ret, void *
         return refuse(reterr, "", path, "expected an object or a list");
     ret->items = il__arena_alloc(mem, (n + 1) * sizeof *ret->items);
     if (ret->items == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (json_is_array(from)) {
         json_array_foreach(from, i, one)
         {
@@ -213,7 +213,7 @@ read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_
 {
     const json_t *total = json_object_get(doc, "metrics"), *said = json_object_get(doc, "date");
     const json_t *breakdown = json_object_get(doc, "breakdown");
-    char          text[USAGE_DATE_BYTES], path[PATH_BYTES];
+    char          text[IL__DATE_TEXT_BYTES], path[PATH_BYTES];
 
     if (!json_is_object(total))
         return refuse(reterr, "", "metrics", "missing or not an object");
@@ -221,7 +221,7 @@ read_document(const json_t *doc, usage_date date, struct usage_figures *ret, il_
         return refuse(reterr, "", "breakdown", "expected an object");
     if (said != NULL && !json_is_null(said) && !json_is_string(said))
         return refuse(reterr, "", "date", "expected a string such as \"2026-01-15\"");
-    if (json_is_string(said) && strcmp(json_string_value(said), usage_date_text(date, text)) != 0)
+    if (json_is_string(said) && strcmp(json_string_value(said), il__date_text(date, text)) != 0)
         return il__error_set(reterr, IL_INVAL, "field 'date': expected %s, not %.32s", text,
                              json_string_value(said));
     il_status st = read_metrics(total, "metrics", &ret->total, reterr);
@@ -380,7 +380,7 @@ usage_parts_load(const char *text, size_t n_bytes, struct usage_parts *ret, void
     }
     json_decref(object);
     if (!enough)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (ok && usage_parts_fold(ret)) /* a database may return the names in an order of its own */
         return IL_OK;
     return il__error_set(reterr, IL_CORRUPT, "corrupt breakdown of a stored day");

@@ -209,7 +209,7 @@ join(struct usage *u, const char *tenant, usage_date date, enum usage_way way,
     if (is_new)
         f = new_flight(u, tenant, date, way);
     if (f == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     f->until_ns = il__clock_boot_ns() + u->o.wait_ms * IL__NS_PER_MS;
     if (!f->active)
         f->asked_ms = usage_now_ms(u);

@@ -184,14 +184,14 @@ usage_count_days_in(const struct usage_range *r, enum usage_state state)
 void
 usage_print_days_in(struct il__buf *b, const struct usage_range *r, enum usage_state state)
 {
-    char        date[USAGE_DATE_BYTES];
+    char        date[IL__DATE_TEXT_BYTES];
     const char *comma = "";
 
     il__buf_addc(b, '[');
     for (size_t i = 0; i < r->n; i++) {
         if (r->days[i].state != state)
             continue;
-        il__buf_addf(b, "%s\"%s\"", comma, usage_date_text(r->days[i].date, date));
+        il__buf_addf(b, "%s\"%s\"", comma, il__date_text(r->days[i].date, date));
         comma = ",";
     }
     il__buf_addc(b, ']');
@@ -199,8 +199,8 @@ usage_print_days_in(struct il__buf *b, const struct usage_range *r, enum usage_s
 
 /* The lists of a range, and its dates as texts. */
 struct texts {
-    char           start[USAGE_DATE_BYTES], end[USAGE_DATE_BYTES];
-    char           dates[USAGE_DAYS_MAX][USAGE_DATE_BYTES];
+    char           start[IL__DATE_TEXT_BYTES], end[IL__DATE_TEXT_BYTES];
+    char           dates[USAGE_DAYS_MAX][IL__DATE_TEXT_BYTES];
     struct day_out days[USAGE_DAYS_MAX];
     struct il__buf lists[USAGE_MISSING + 1];
 };
@@ -215,15 +215,15 @@ texts_release(struct texts *t)
 static void
 texts_init(struct texts *t, const struct usage_range *r)
 {
-    usage_date_text(r->from, t->start);
-    usage_date_text(r->to, t->end);
+    il__date_text(r->from, t->start);
+    il__date_text(r->to, t->end);
     for (size_t i = 0; i < ARRAY_LEN(t->lists); i++) {
         il__buf_init(&t->lists[i], LIST_BYTES_MAX);
         usage_print_days_in(&t->lists[i], r, (enum usage_state)i);
     }
     for (size_t i = 0; i < r->n; i++) {
         const struct usage_range_day *day = &r->days[i];
-        t->days[i] = (struct day_out){ .date       = usage_date_text(day->date, t->dates[i]),
+        t->days[i] = (struct day_out){ .date       = il__date_text(day->date, t->dates[i]),
                                        .state      = usage_state_names[day->state],
                                        .complete   = day->complete,
                                        .has        = usage_day_has_figures(day),
@@ -357,14 +357,14 @@ usage_print_export(struct il__buf *b, const struct usage_range *r, enum usage_by
 void
 usage_print_too_large(struct il__buf *b, usage_date from, usage_date to)
 {
-    char start[USAGE_DATE_BYTES], end[USAGE_DATE_BYTES];
+    char start[IL__DATE_TEXT_BYTES], end[IL__DATE_TEXT_BYTES];
 
     il__buf_addf(b, "{\"requestedDays\":%d,\"maxAllowedDays\":%d,\"suggestedRanges\":[",
                  (int)(to - from) + 1, USAGE_DAYS_MAX);
     for (size_t i = 0; i < SUGGESTED_MAX && from <= to; i++) {
         usage_date last = MIN(from + USAGE_DAYS_MAX - 1, to);
         il__buf_addf(b, "%s{\"startDate\":\"%s\",\"endDate\":\"%s\"}", i > 0 ? "," : "",
-                     usage_date_text(from, start), usage_date_text(last, end));
+                     il__date_text(from, start), il__date_text(last, end));
         from = last + 1;
     }
     il__buf_adds(b, "]}");

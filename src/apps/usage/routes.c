@@ -33,15 +33,14 @@ static bool
 take_date(struct http_request *r, const char *field, const char *text, usage_date *ret)
 {
     usage_date today = usage_date_of(usage_now_ms(usage_app_of(r)->usage));
-    char       now[USAGE_DATE_BYTES];
+    char       now[IL__DATE_TEXT_BYTES];
 
     if (!usage_date_parse(text, ret)) {
         refuse(r, field, "expected a date such as 2026-01-15");
         return false;
     }
     if (*ret > today) {
-        refuse(r, field, "%s is in the future; today is %s (UTC)", text,
-               usage_date_text(today, now));
+        refuse(r, field, "%s is in the future; today is %s (UTC)", text, il__date_text(today, now));
         return false;
     }
     return true;
@@ -76,7 +75,7 @@ struct usage_held {
     struct http_request *r;
     struct usage_app    *app;
     usage_date           date;
-    char                 text[USAGE_DATE_BYTES], key[USAGE_KEY_BYTES];
+    char                 text[IL__DATE_TEXT_BYTES], key[USAGE_KEY_BYTES];
     bool                 force, reads;
     uint64_t             token; /* of the marker, before the row was read; 0 = none */
     struct usage_copy   *old;   /* the row, if it is stale */
@@ -453,7 +452,7 @@ new_held(struct http_request *r, usage_date date)
     *h              = (struct usage_held){ .r = r, .app = usage_app_of(r), .date = date };
     r->ended        = end_day;
     r->ended_cookie = h;
-    (void)snprintf(h->key, sizeof h->key, USAGE_KEY "%s", usage_date_text(date, h->text));
+    (void)snprintf(h->key, sizeof h->key, USAGE_KEY "%s", il__date_text(date, h->text));
     return h;
 }
 

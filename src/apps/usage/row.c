@@ -133,10 +133,10 @@ usage_row_get(il_guard *g, const char *tenant, usage_date date, struct usage_row
                                 .each   = keep_row,
                                 .cookie = &one,
                                 .reterr = reterr };
-    char                text[USAGE_DATE_BYTES];
+    char                text[IL__DATE_TEXT_BYTES];
 
     il_status st = read_rows(
-        g, &get, APP_VALUES(il_guard_text(tenant), il_guard_text(usage_date_text(date, text))), &r);
+        g, &get, APP_VALUES(il_guard_text(tenant), il_guard_text(il__date_text(date, text))), &r);
     if (st == IL_OK && !one.found)
         st = il__error_set(reterr, IL_NOT_FOUND, "no figures stored for %s", text);
     if (st == IL_OK)
@@ -157,11 +157,11 @@ usage_row_range(il_guard *g, const char *tenant, usage_date from, usage_date to,
                               .each         = each,
                               .cookie       = cookie,
                               .reterr       = reterr };
-    char                first[USAGE_DATE_BYTES], last[USAGE_DATE_BYTES];
+    char                first[IL__DATE_TEXT_BYTES], last[IL__DATE_TEXT_BYTES];
 
     return read_rows(g, &range,
-                     APP_VALUES(il_guard_text(tenant), il_guard_text(usage_date_text(from, first)),
-                                il_guard_text(usage_date_text(to, last)), il_guard_int(by)),
+                     APP_VALUES(il_guard_text(tenant), il_guard_text(il__date_text(from, first)),
+                                il_guard_text(il__date_text(to, last)), il_guard_int(by)),
                      &r);
 }
 
@@ -219,13 +219,13 @@ usage_row_put(il_guard *g, const il_guard_fence *fence, const struct usage_row *
 {
     AUTO(columns_release) struct columns c = { .texts = { { .data = NULL } } };
     il_guard_tx_opts                     o = IL_GUARD_TX_OPTS_INIT;
-    char                                 date[USAGE_DATE_BYTES];
+    char                                 date[IL__DATE_TEXT_BYTES];
 
     if (!columns_print(&c, &row->figures))
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     const il_guard_value values[] = {
         il_guard_text(fence->tenant),
-        il_guard_text(usage_date_text(row->date, date)),
+        il_guard_text(il__date_text(row->date, date)),
         il_guard_text(raw),
         il_guard_text(il__buf_str(&c.texts[USAGE_BY_USER])),
         il_guard_text(il__buf_str(&c.texts[USAGE_BY_MODEL])),
@@ -245,7 +245,7 @@ usage_row_put(il_guard *g, const il_guard_fence *fence, const struct usage_row *
 }
 
 struct purged {
-    char tenant[IL_TENANT_BYTES_MAX + 1], date[USAGE_DATE_BYTES];
+    char tenant[IL_TENANT_BYTES_MAX + 1], date[IL__DATE_TEXT_BYTES];
 };
 struct purging {
     struct statement s;
@@ -280,8 +280,8 @@ usage_row_purge(il_guard *g, usage_date before, int64_t limit,
                 int64_t *ret_n, il_error *reterr)
 {
     AUTO_FREE struct purged *days = il__calloc((size_t)limit, sizeof *days);
-    char                     text[USAGE_DATE_BYTES];
-    const il_guard_value     values[] = { il_guard_text(usage_date_text(before, text)),
+    char                     text[IL__DATE_TEXT_BYTES];
+    const il_guard_value     values[] = { il_guard_text(il__date_text(before, text)),
                                           il_guard_int(limit) };
     struct purging           p        = { .s    = { .sql      = &purge,
                                                     .values   = values,
@@ -292,7 +292,7 @@ usage_row_purge(il_guard *g, usage_date before, int64_t limit,
                                           .max  = (size_t)limit };
 
     if (days == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = il_guard_transact(g, NULL, run_purge, &p, NULL, reterr);
     /* Not within the transaction: it may be tried again, and whoever reads a row before its commit
      * would fill its marker anew. Also if it failed: the commit may have been done all the same,

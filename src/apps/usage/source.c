@@ -50,7 +50,7 @@ copy(struct usage_source *s, const struct usage_source_opts *o, il_error *reterr
             continue;
         *texts[i] = il__arena_strdup(&s->mem, *texts[i]);
         if (*texts[i] == NULL)
-            return il__error_set(reterr, IL_NOMEM, "out of memory");
+            return il__error_nomem(reterr);
     }
     return IL_OK;
 }
@@ -75,7 +75,7 @@ usage_source_open(const struct usage_source_opts *o, struct usage_source **ret, 
     il_status            st = check(o, reterr);
 
     if (s == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     if (st == IL_OK)
         st = copy(s, o, reterr);
     if (st == IL_OK && o->type == USAGE_SOURCE_sql)

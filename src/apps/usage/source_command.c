@@ -64,7 +64,7 @@ start(struct usage_source *s, const struct usage_fetch *f, struct proc_child *re
     for (size_t i = 0; i + 1 < ARRAY_LEN(argv); i++)
         ok = ok && argv[i] != NULL;
     if (!ok)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     const struct proc_spec spec = {
         .argv = argv, .env = env, .cwd = "/", .grace_ms = GRACE_MS, .timeout_ms = s->o.timeout_ms
     };

@@ -2,7 +2,6 @@
  * source_http.c: a day from an HTTP endpoint (src/net, whose rules apply). {date} and {tenant} in
  * the URL are replaced; messages show it without user, password and query.
  */
-#include <ctype.h>
 #include <strings.h>
 
 #include "apps/usage/source_internal.h"
@@ -19,18 +18,6 @@ struct call {
     struct il__buf            *out;
 };
 
-/* As one segment of a path, or a value of a query. */
-static void
-add_encoded(struct il__buf *b, const char *text)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
-        if (isalnum(*p) || strchr("-._~", *p) != NULL)
-            il__buf_addc(b, (char)*p);
-        else
-            il__buf_addf(b, "%%%02X", *p);
-    }
-}
-
 static void
 expand(struct il__buf *b, const char *url, const struct usage_fetch *f)
 {
@@ -38,10 +25,10 @@ expand(struct il__buf *b, const char *url, const struct usage_fetch *f)
 
     for (const char *p = url; *p != '\0';) {
         if (strncmp(p, date, sizeof date - 1) == 0) {
-            add_encoded(b, f->date);
+            il__buf_add_url(b, f->date);
             p += sizeof date - 1;
         } else if (strncmp(p, tenant, sizeof tenant - 1) == 0) {
-            add_encoded(b, f->tenant);
+            il__buf_add_url(b, f->tenant);
             p += sizeof tenant - 1;
         } else {
             il__buf_addc(b, *p++);
@@ -75,7 +62,7 @@ add_header(struct net_headers *h, const char *header, il_error *reterr)
     AUTO_FREE char *name  = il__strndup(header, (size_t)(colon - header));
     const char     *value = colon + 1 + strspn(colon + 1, " ");
     if (name == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     return il__net_headers_add(h, name, value, strlen(value), reterr);
 }
 

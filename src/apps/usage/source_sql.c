@@ -89,19 +89,14 @@ static bool
 add_part(struct rows *r, enum usage_by by, const char *name, const struct usage_metrics *m)
 {
     struct usage_parts *parts = &r->by[by];
+    const char         *copy  = il__arena_strdup(&r->mem, name);
+    struct usage_part  *part  = NULL;
 
-    if ((parts->n & (parts->n - 1)) == 0) { /* full: twice as many */
-        struct usage_part *more =
-            il__arena_alloc(&r->mem, MAX(2 * parts->n, 16) * sizeof *parts->items);
-        if (more == NULL)
-            return false;
-        if (parts->n > 0)
-            memcpy(more, parts->items, parts->n * sizeof *more);
-        parts->items = more;
-    }
-    const char *copy         = il__arena_strdup(&r->mem, name);
-    parts->items[parts->n++] = (struct usage_part){ copy, *m };
-    return copy != NULL;
+    if (copy != NULL)
+        part = il__arena_append(&r->mem, &parts->items, &parts->n, sizeof *part);
+    if (part != NULL)
+        *part = (struct usage_part){ copy, *m };
+    return part != NULL;
 }
 
 static int

@@ -70,12 +70,11 @@ void
 usage_note(struct usage *u, enum usage_event event, const struct usage_flight *f, const char *text,
            int64_t took_ms)
 {
-    char date[USAGE_DATE_BYTES];
+    char date[IL__DATE_TEXT_BYTES];
 
     if (u->o.note != NULL)
-        u->o.note(u->o.cookie,
-                  &(struct usage_note){ event, f->tenant, usage_date_text(f->date, date), text,
-                                        took_ms });
+        u->o.note(u->o.cookie, &(struct usage_note){ event, f->tenant, il__date_text(f->date, date),
+                                                     text, took_ms });
 }
 
 /* ---- counters -------------------------------------------------------------------------------- */

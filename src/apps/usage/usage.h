@@ -48,7 +48,7 @@
 #include "apps/usage/source.h"
 
 #define USAGE_KEY "usage_day:" /* and the date: of the marker and of the lease */
-#define USAGE_KEY_BYTES (sizeof USAGE_KEY + USAGE_DATE_BYTES)
+#define USAGE_KEY_BYTES (sizeof USAGE_KEY + IL__DATE_TEXT_BYTES)
 #define USAGE_DAYS_MAX 90      /* of a range */
 #define USAGE_FLIGHTS_MAX 4096 /* of one process */
 

@@ -131,10 +131,9 @@ il_status
 usage_rebuild_op(const char *tenant, const char *id, const char *by,
                  const struct usage_rebuild *what, void **mem, il_op *op, il_error *reterr)
 {
-    char    from[USAGE_DATE_BYTES], to[USAGE_DATE_BYTES];
-    json_t *parameters =
-        json_pack("{s:s, s:s, s:b}", "startDate", usage_date_text(what->from, from), "endDate",
-                  usage_date_text(what->to, to), "force", what->force);
+    char    from[IL__DATE_TEXT_BYTES], to[IL__DATE_TEXT_BYTES];
+    json_t *parameters = json_pack("{s:s, s:s, s:b}", "startDate", il__date_text(what->from, from),
+                                   "endDate", il__date_text(what->to, to), "force", what->force);
     const struct work_start s = { .tenant     = tenant,
                                   .class      = USAGE_CLASS,
                                   .name       = USAGE_REBUILD,
@@ -146,7 +145,7 @@ usage_rebuild_op(const char *tenant, const char *id, const char *by,
                                   .keep_ms    = KEEP_MS };
 
     if (parameters == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     il_status st = work_start_op(&s, mem, op, reterr);
     json_decref(parameters);
     return st;
@@ -171,9 +170,9 @@ static void
 did_day(void *cookie, size_t i, const struct usage_result *result, size_t n_done)
 {
     struct rebuilding *r = cookie;
-    char               date[USAGE_DATE_BYTES], stage[64];
+    char               date[IL__DATE_TEXT_BYTES], stage[64];
 
-    usage_date_text(r->dates[i], date);
+    il__date_text(r->dates[i], date);
     if (result->status != IL_OK) {
         work_run_say(r->run, "%s: %s", date, result->text);
         if (r->n_failed++ == 0)

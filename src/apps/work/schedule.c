@@ -520,7 +520,7 @@ work_tick_main(void *arg)
         forget_all(t);
     } else {
         il_error error;
-        (void)il__error_set(&error, IL_NOMEM, "out of memory");
+        (void)il__error_nomem(&error);
         work_trouble(w, "cannot process schedules", &error);
     }
     il__free(ticks);

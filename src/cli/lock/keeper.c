@@ -330,16 +330,14 @@ keeper_confirm(int fd)
 int
 keeper_open_pidfd(pid_t keeper, const char *holder)
 {
-    char path[64], is[NAME_BYTES + 1] = "", should[NAME_BYTES];
+    char path[64], is[NAME_BYTES + 1], should[NAME_BYTES];
     int  pidfd = il__proc_pidfd_open(keeper);
 
     if (pidfd < 0)
         return -1;
     name_of(holder, should);
     (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)keeper);
-    AUTO_FD int fd        = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t     n         = fd >= 0 ? read(fd, is, sizeof is - 1) : 0;
-    is[n > 0 ? n : 0]     = '\0';
+    (void)il__read_small(path, is, sizeof is);
     is[strcspn(is, "\n")] = '\0';
     if (strcmp(is, should) == 0)
         return pidfd;

@@ -147,8 +147,8 @@ wrap_meta_breaker(char out[IL_META_BYTES_MAX + 1])
 void
 wrap_meta_kept(pid_t pid, pid_t keeper, char out[IL_META_BYTES_MAX + 1])
 {
-    AUTO(json_decrefp) json_t *object                                  = json_object();
-    char                       command[IL__META_COMMAND_BYTES_MAX + 1] = "";
+    AUTO(json_decrefp) json_t *object = json_object();
+    char                       command[IL__META_COMMAND_BYTES_MAX + 1];
     char                       path[64];
 
     out[0] = '\0';
@@ -158,10 +158,7 @@ wrap_meta_kept(pid_t pid, pid_t keeper, char out[IL_META_BYTES_MAX + 1])
     set_who(object);
     (void)json_object_set_new(object, "keeper", json_integer(keeper));
     (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    FILE  *file = fopen(path, "re");
-    size_t n    = file != NULL ? fread(command, 1, sizeof command - 1, file) : 0;
-    if (file != NULL)
-        (void)fclose(file); /* only read */
+    size_t n = il__read_small(path, command, sizeof command);
     for (size_t i = 0; i + 1 < n; i++) {
         if (command[i] == '\0')
             command[i] = ' ';

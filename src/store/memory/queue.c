@@ -4,6 +4,7 @@
  */
 #include "store/memory/queue.h"
 
+#include "base/arena.h"
 #include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -25,7 +26,8 @@ show_names(il_op *op, const struct mem_queue *q, const char *reason)
 
     if (info.tenant == NULL || info.name == NULL || info.reason == NULL)
         return NULL;
-    il_queue_info *slot = il__op_append(op, &op->out.queues, &op->out.n_queues, sizeof *slot);
+    il_queue_info *slot =
+        il__arena_append(&op->mem, &op->out.queues, &op->out.n_queues, sizeof *slot);
     if (slot != NULL)
         *slot = info;
     return slot;

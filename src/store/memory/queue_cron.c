@@ -1,6 +1,7 @@
 /*
  * queue_cron.c: schedules in the memory engine: their entries, and the jobs that their ticks push.
  */
+#include "base/arena.h"
 #include "base/hash.h"
 #include "core/cursor.h"
 #include "core/op.h"
@@ -143,7 +144,7 @@ show_cron(il_op *op, const struct mem_cron *c)
     if (info.tenant == NULL || info.name == NULL || info.queue == NULL || info.schedule == NULL ||
         info.payload == NULL)
         return false;
-    il_cron_info *slot = il__op_append(op, &op->out.crons, &op->out.n_crons, sizeof *slot);
+    il_cron_info *slot = il__arena_append(&op->mem, &op->out.crons, &op->out.n_crons, sizeof *slot);
     if (slot != NULL)
         *slot = info;
     return slot != NULL;

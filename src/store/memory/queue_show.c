@@ -1,6 +1,7 @@
 /*
  * queue_show.c: formats jobs for replies; get, list and purge in the memory engine.
  */
+#include "base/arena.h"
 #include "core/cursor.h"
 #include "core/limits.h"
 #include "core/op.h"
@@ -32,7 +33,7 @@ il__mem_result_room(il_op *op, const struct mem_job *j, unsigned blobs, size_t n
     if (ret->at == NULL)
         return false;
     ret->end          = ret->at + n_bytes;
-    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    il_job_info *slot = il__arena_append(&op->mem, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
     ret->i_slot       = op->out.n_jobs - 1;
     if (slot != NULL)
         *slot = (il_job_info){ 0 };
@@ -126,21 +127,15 @@ il__mem_job_get(struct mem_store *m, il_op *op)
 
 struct found {
     const struct mem_job **jobs;
-    size_t                 n, size;
+    size_t                 n, capacity;
     uint64_t               floor; /* 0 = none */
 };
 
 static bool
 found_add(struct found *f, const struct mem_job *j)
 {
-    if (f->n == f->size) {
-        size_t                 size = f->size == 0 ? 64 : f->size * 2;
-        const struct mem_job **jobs = il__realloc(f->jobs, size * sizeof *jobs);
-        if (jobs == NULL)
-            return false;
-        f->jobs = jobs;
-        f->size = size;
-    }
+    if (!il__grow(&f->jobs, f->n, &f->capacity, sizeof(*f->jobs)))
+        return false;
     f->jobs[f->n++] = j;
     return true;
 }

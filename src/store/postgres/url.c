@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "store/postgres/postgres_internal.h"
 
 #define URL_BYTES_MAX 8192
@@ -41,25 +42,13 @@ is_schema_name(const char *s, size_t n)
     return true;
 }
 
-static int
-hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void
 add_decoded(struct il__buf *to, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (s[i] == '%' && n - i > 2 && hex_digit(s[i + 1]) >= 0 && hex_digit(s[i + 2]) >= 0) {
-            il__buf_addc(to, (char)(hex_digit(s[i + 1]) * 16 + hex_digit(s[i + 2])));
-            i += 2;
-        } else {
-            il__buf_addc(to, s[i]);
-        }
+        int byte = n - i > 2 ? il__percent_byte(s + i) : -1;
+        il__buf_addc(to, byte >= 0 ? (char)byte : s[i]);
+        i += byte >= 0 ? 2 : 0;
     }
 }
 

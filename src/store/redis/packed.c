@@ -6,6 +6,7 @@
  * Numbers are little-endian; those that the server keeps as doubles are integers below 2^53.
  * Strings end with a NUL.
  */
+#include "base/arena.h"
 #include "core/job.h"
 #include "core/op.h"
 #include "store/redis/redis_internal.h"
@@ -271,7 +272,7 @@ add_job(struct remote_store *s, il_op *op, const redisReply *stored, const il_jo
     if (!take_job(ret, &job, &info) || !keep_texts(op, ret, &info))
         return NULL;
     il__job_show(&job, &none, now_ms, job.updated_ms, &info);
-    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    il_job_info *slot = il__arena_append(&op->mem, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
     if (slot == NULL)
         return NULL;
     *slot = info;

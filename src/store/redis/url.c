@@ -6,8 +6,6 @@
  *
  * No error message shows the part of the URL before the '@'.
  */
-#include <ctype.h>
-
 #include "base/error.h"
 #include "base/parse.h"
 #include "store/redis/redis_internal.h"
@@ -26,15 +24,6 @@ is_word(const char *s, size_t n_max)
     return n > 0 && n <= n_max && s[n] == '\0';
 }
 
-static int
-hex(char ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    ch = (char)(ch | 0x20);
-    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
 /* Resolve %XX in place. False: not well-formed, or a NUL. */
 static bool
 decode(char *text)
@@ -46,11 +35,10 @@ decode(char *text)
             *to++ = *from;
             continue;
         }
-        int high = hex(from[1]);
-        int low  = high < 0 ? -1 : hex(from[2]);
-        if (low < 0 || high + low == 0)
+        int byte = il__percent_byte(from);
+        if (byte <= 0)
             return false;
-        *to++ = (char)(16 * high + low);
+        *to++ = (char)byte;
         from += 2;
     }
     *to = '\0';

@@ -1,6 +1,7 @@
 /*
  * decode_job.c: decodes the jobs, queues and schedules in a reply.
  */
+#include "base/arena.h"
 #include "core/job.h"
 #include "core/op.h"
 #include "store/remote/remote.h"
@@ -87,7 +88,7 @@ show_job(il_op *op, const struct remote_part *part, int64_t now_ms, int64_t wall
         (info.state == IL_JOB_COMPLETED &&
          !copy_blob(op, &part->blob2, row, "result_bytes", &info.result, &info.result_bytes)))
         return false;
-    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    il_job_info *slot = il__arena_append(&op->mem, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
     if (slot == NULL)
         return false;
     *slot = info;
@@ -203,7 +204,7 @@ il__remote_show_row(il_op *op, const struct remote_job *row, int64_t remaining_m
         return false;
     if (row->payload.data != NULL)
         info.payload = il__op_blob(op, row->payload.data, row->payload.n_bytes);
-    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    il_job_info *slot = il__arena_append(&op->mem, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
     if (slot == NULL || (row->payload.data != NULL && info.payload == NULL))
         return false;
     *slot = info;
@@ -264,7 +265,8 @@ il__remote_decode_queues(il_op *op, const json_t *head)
             .opts   = opts_of(row),
         };
         count(row, &info);
-        il_queue_info *slot = il__op_append(op, &op->out.queues, &op->out.n_queues, sizeof *slot);
+        il_queue_info *slot =
+            il__arena_append(&op->mem, &op->out.queues, &op->out.n_queues, sizeof *slot);
         if (slot == NULL || info.tenant == NULL || info.name == NULL || info.reason == NULL)
             return false;
         *slot = info;
@@ -294,7 +296,8 @@ il__remote_decode_crons(il_op *op, const struct remote_reply *reply)
                          .next_at_ms    = il__remote_number(row, "next_at_ms"),
                          .last_at_ms    = il__remote_number(row, "last_at_ms"),
         };
-        il_cron_info *slot = il__op_append(op, &op->out.crons, &op->out.n_crons, sizeof *slot);
+        il_cron_info *slot =
+            il__arena_append(&op->mem, &op->out.crons, &op->out.n_crons, sizeof *slot);
         if (slot == NULL || info.tenant == NULL || info.name == NULL || info.queue == NULL ||
             info.schedule == NULL || info.payload == NULL)
             return false;

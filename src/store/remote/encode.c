@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 
+#include "base/parse.h"
 #include "core/cache.h"
 #include "core/cursor.h"
 #include "core/op.h"
@@ -222,13 +223,12 @@ put_run(const struct remote_store *s, const il_op *op, struct remote_request *r)
 static void
 put_hex(struct remote_request *r, const char *name, const unsigned char *data, size_t n)
 {
-    static const char digits[] = "0123456789abcdef";
-
     put_name(r, name);
     il__buf_addc(&r->json, '"');
-    for (size_t i = 0; i < n; i++) {
-        il__buf_addc(&r->json, digits[data[i] >> 4]);
-        il__buf_addc(&r->json, digits[data[i] & 15]);
+    char *at = il__buf_room(&r->json, 2 * n);
+    if (at != NULL) {
+        il__hex_print(data, n, at);
+        r->json.n_bytes += 2 * n;
     }
     il__buf_addc(&r->json, '"');
 }

@@ -43,14 +43,8 @@ call_release(struct remote_store *s, struct remote_call *c)
 static bool
 add_wake(struct remote_call *c, uint32_t slot)
 {
-    if (c->n_wakes == c->wakes_capacity) {
-        size_t    capacity = MAX(2 * c->wakes_capacity, 16);
-        uint32_t *grown    = il__realloc(c->wakes, capacity * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        c->wakes          = grown;
-        c->wakes_capacity = capacity;
-    }
+    if (!il__grow(&c->wakes, c->n_wakes, &c->wakes_capacity, sizeof *c->wakes))
+        return false;
     c->wakes[c->n_wakes++] = slot;
     return true;
 }

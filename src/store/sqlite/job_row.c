@@ -167,23 +167,16 @@ il__sq_job_find_seq(struct sq_conn *c, void **arena, int64_t seq, struct sq_job 
 bool
 il__sq_seqs(struct sq_conn *c, void **arena, sqlite3_stmt *row, struct sq_seqs *ret)
 {
-    size_t capacity = 0;
-    int    rc;
+    int rc;
 
     *ret = (struct sq_seqs){ 0 };
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        if (ret->n == capacity) {
-            capacity        = capacity == 0 ? 16 : capacity * 2;
-            int64_t *larger = il__arena_alloc(arena, capacity * sizeof *larger);
-            if (larger == NULL) {
-                (void)sqlite3_reset(row); /* report the lack of memory */
-                return il__sq_no_memory(c);
-            }
-            if (ret->n > 0)
-                memcpy(larger, ret->items, ret->n * sizeof *larger);
-            ret->items = larger;
+        int64_t *seq = il__arena_append(arena, &ret->items, &ret->n, sizeof *seq);
+        if (seq == NULL) {
+            (void)sqlite3_reset(row); /* report the lack of memory */
+            return il__sq_no_memory(c);
         }
-        ret->items[ret->n++] = sqlite3_column_int64(row, 0);
+        *seq = sqlite3_column_int64(row, 0);
     }
     return rc == SQLITE_DONE;
 }

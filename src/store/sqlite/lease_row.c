@@ -60,22 +60,14 @@ il__sq_lease_row(void **arena, sqlite3_stmt *row, struct sq_hold *h)
     return h->holder != NULL && h->meta != NULL && h->place != NULL && h->reason != NULL;
 }
 
-/* Append to an array in the arena that doubles when it is full; old copies stay until the op
- * ends. */
 bool
 il__sq_holds_add(void **arena, struct sq_holds *holds, const struct sq_hold *h)
 {
-    if (holds->n == 0 || (holds->n & (holds->n - 1)) == 0) {
-        size_t          capacity = holds->n == 0 ? 1 : holds->n * 2;
-        struct sq_hold *grown    = il__arena_alloc(arena, capacity * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        if (holds->n > 0)
-            memcpy(grown, holds->items, holds->n * sizeof *grown);
-        holds->items = grown;
-    }
-    holds->items[holds->n++] = *h;
-    return true;
+    struct sq_hold *added = il__arena_append(arena, &holds->items, &holds->n, sizeof *added);
+
+    if (added != NULL)
+        *added = *h;
+    return added != NULL;
 }
 
 bool
@@ -123,14 +115,8 @@ il__sq_newest_fence(const struct sq_key *k)
 bool
 il__sq_wake(struct sq_store *s, uint32_t slot)
 {
-    if (s->n_wakes == s->wakes_capacity) {
-        size_t    capacity = s->wakes_capacity == 0 ? 64 : s->wakes_capacity * 2;
-        uint32_t *grown    = il__realloc(s->wakes, capacity * sizeof *grown);
-        if (grown == NULL)
-            return il__sq_no_memory(&s->conn);
-        s->wakes          = grown;
-        s->wakes_capacity = capacity;
-    }
+    if (!il__grow(&s->wakes, s->n_wakes, &s->wakes_capacity, sizeof *s->wakes))
+        return il__sq_no_memory(&s->conn);
     s->wakes[s->n_wakes++] = slot;
     return true;
 }

@@ -125,13 +125,8 @@ is_stopped(int pid)
     char name[64], text[256];
 
     (void)snprintf(name, sizeof name, "/proc/%d/stat", pid);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    (void)close(fd); /* only read */
-    text[n > 0 ? n : 0] = '\0';
-    const char *state   = strrchr(text, ')'); /* the name before it may be anything */
+    (void)il__read_small(name, text, sizeof text);
+    const char *state = strrchr(text, ')'); /* the name before it may be anything */
     return state != NULL && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
 }
 

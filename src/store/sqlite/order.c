@@ -98,20 +98,14 @@ load_holds(struct sq_store *s, const il_op *op, struct il__order_hold **ret, siz
         !il__sq_bind_int(c, row, 3, s->state.now_ms))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        if ((n & (n - 1)) == 0) {
-            struct il__order_hold *grown =
-                il__arena_alloc(&s->scratch, (n == 0 ? 1 : 2 * n) * sizeof *grown);
-            if (grown != NULL && n > 0)
-                memcpy(grown, holds, n * sizeof *grown);
-            holds = grown;
-        }
-        const char *key   = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
-        const char *place = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
-        if (holds == NULL || key == NULL || place == NULL) {
+        struct il__order_hold *h     = il__arena_append(&s->scratch, &holds, &n, sizeof *h);
+        const char            *key   = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
+        const char            *place = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
+        if (h == NULL || key == NULL || place == NULL) {
             (void)sqlite3_reset(row);
             return il__sq_no_memory(&s->conn);
         }
-        holds[n++] = (struct il__order_hold){ .key = key, .place = place };
+        *h = (struct il__order_hold){ .key = key, .place = place };
     }
     *ret   = holds;
     *ret_n = n;

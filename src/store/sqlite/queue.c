@@ -120,20 +120,12 @@ static struct sq_queue *
 reserve(struct sq_store *s)
 {
     struct sq_queues *all = queues_of(s);
+    struct sq_queue  *q   = NULL;
 
     if (all == NULL)
         return NULL;
-    if (all->n == all->capacity) {
-        size_t            capacity = all->capacity == 0 ? 8 : all->capacity * 2;
-        struct sq_queue **grown    = il__realloc(all->items, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            IGNORE(il__sq_no_memory(&s->conn));
-            return NULL;
-        }
-        all->items    = grown;
-        all->capacity = capacity;
-    }
-    struct sq_queue *q = il__arena_alloc(&all->arena, sizeof *q);
+    if (il__grow(&all->items, all->n, &all->capacity, sizeof(*all->items)))
+        q = il__arena_alloc(&all->arena, sizeof *q);
     if (q == NULL)
         IGNORE(il__sq_no_memory(&s->conn));
     return q;

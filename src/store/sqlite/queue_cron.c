@@ -113,7 +113,7 @@ show(struct sq_conn *c, il_op *op, const struct entry *e)
         .next_at_ms    = e->next_ms,
         .last_at_ms    = e->last_ms,
     };
-    il_cron_info *slot = il__op_append(op, &op->out.crons, &op->out.n_crons, sizeof *slot);
+    il_cron_info *slot = il__arena_append(&op->mem, &op->out.crons, &op->out.n_crons, sizeof *slot);
 
     if (slot == NULL || info.tenant == NULL || info.name == NULL || info.queue == NULL ||
         info.schedule == NULL || info.payload == NULL)

@@ -40,7 +40,7 @@ il__sq_job_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const c
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         n_all += (n_bytes[i] = strlen(texts[i])) + 1;
     char        *at   = il__op_alloc(op, n_all); /* room for all of it, taken at once */
-    il_job_info *slot = il__op_append(op, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
+    il_job_info *slot = il__arena_append(&op->mem, &op->out.jobs, &op->out.n_jobs, sizeof *slot);
     if (at == NULL || slot == NULL)
         return il__sq_no_memory(c);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -339,7 +339,8 @@ il__sq_queue_show(struct sq_conn *c, const struct sq_state *st, il_op *op, const
     il__totals_show(&q->totals, &info);
     if (!read_depth(c, st, q, &info))
         return false;
-    il_queue_info *slot = il__op_append(op, &op->out.queues, &op->out.n_queues, sizeof *slot);
+    il_queue_info *slot =
+        il__arena_append(&op->mem, &op->out.queues, &op->out.n_queues, sizeof *slot);
     if (slot == NULL || info.tenant == NULL || info.name == NULL || info.reason == NULL)
         return il__sq_no_memory(c);
     *slot = info;

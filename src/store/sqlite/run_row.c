@@ -151,17 +151,12 @@ il__sq_run_live(struct sq_store *s, const char *tenant, const char *key, struct 
     if (!il__sq_bind_text(c, row, 1, tenant) || !il__sq_bind_text(c, row, 2, key))
         return false;
     while ((rc = il__sq_step(c, row)) == SQLITE_ROW) {
-        if ((ret->n & (ret->n - 1)) == 0) {
-            struct sq_run *grown = il__arena_alloc(&s->scratch, MAX(2 * ret->n, 1) * sizeof *grown);
-            if (grown != NULL && ret->n > 0)
-                memcpy(grown, ret->items, ret->n * sizeof *grown);
-            ret->items = grown;
-        }
-        if (ret->items == NULL || !read_row(c, &s->scratch, row, tenant, &ret->items[ret->n])) {
+        struct sq_run *r = il__arena_append(&s->scratch, &ret->items, &ret->n, sizeof *r);
+        if (r == NULL || !read_row(c, &s->scratch, row, tenant, r)) {
             (void)sqlite3_reset(row);
             return il__sq_no_memory(c);
         }
-        ret->n_pending += ret->items[ret->n++].info.state == IL_RUN_PENDING;
+        ret->n_pending += r->info.state == IL_RUN_PENDING;
     }
     return rc == SQLITE_DONE;
 }

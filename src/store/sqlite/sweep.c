@@ -186,18 +186,13 @@ load_entangled(struct sq_store *s, const char *tenant, struct entangled *ret)
             ret->tenant = il__arena_strdup(&s->scratch, il__sq_text(row, 0));
         if (ret->tenant == NULL || strcmp(ret->tenant, il__sq_text(row, 0)) != 0)
             break; /* no memory: try another time; or the next tenant, which has its turn */
-        if ((ret->n & (ret->n - 1)) == 0) {
-            const char **grown = il__arena_alloc(&s->scratch, MAX(2 * ret->n, 1) * sizeof *grown);
-            if (grown == NULL)
-                break;
-            if (ret->n > 0)
-                memcpy(grown, ret->holders, ret->n * sizeof *grown);
-            ret->holders = grown;
-        }
-        ret->holders[ret->n] = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
-        if (ret->holders[ret->n] == NULL)
+        const char  *holder = il__arena_strdup(&s->scratch, il__sq_text(row, 1));
+        const char **added  = NULL;
+        if (holder != NULL)
+            added = il__arena_append(&s->scratch, &ret->holders, &ret->n, sizeof *added);
+        if (added == NULL)
             break;
-        ret->n++;
+        *added = holder;
     }
     (void)sqlite3_reset(row); /* it may have been interrupted */
     return rc == SQLITE_DONE || rc == SQLITE_ROW;

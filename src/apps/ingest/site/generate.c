@@ -67,15 +67,6 @@ struct target {
     uint64_t  id;    /* of the event or race */
 };
 
-static int
-hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The value of a parameter of the query, decoded; "" if it is missing or too long. */
 static void
 query_value(const char *query, const char *name, char out[WORD_BYTES])
@@ -90,14 +81,11 @@ query_value(const char *query, const char *name, char out[WORD_BYTES])
     if (query[0] == '\0')
         return;
     for (const char *at = query + n_name + 1; *at != '\0' && *at != '&'; at++) {
-        char c = *at;
-        if (c == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
-            c = (char)(hex(at[1]) * 16 + hex(at[2]));
-            at += 2;
-        }
+        int byte = il__percent_byte(at);
         if (n + 1 == WORD_BYTES)
             return;
-        out[n++] = c;
+        out[n++] = byte >= 0 ? (char)byte : *at;
+        at += byte >= 0 ? 2 : 0;
     }
     out[n] = '\0';
 }

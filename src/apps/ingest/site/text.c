@@ -2,44 +2,24 @@
  * text.c: dates, times and HTML as the pages print them; see model.h.
  */
 #include "apps/ingest/site/model.h"
-
-struct date {
-    unsigned year, month, day; /* month and day from 1 */
-};
-
-/* Days since 1970 to a date of the Gregorian calendar. Years begin in March here, so that the leap
- * day is the last one. */
-static struct date
-date_of(unsigned day)
-{
-    unsigned shifted = day + 719468; /* since March 1 of the year 0 */
-    unsigned era     = shifted / 146097;
-    unsigned of_era  = shifted % 146097;
-    unsigned year    = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    unsigned of_year = of_era - (365 * year + year / 4 - year / 100);
-    unsigned month   = (5 * of_year + 2) / 153; /* 0 is March */
-
-    return (struct date){ .year  = era * 400 + year + (month >= 10),
-                          .month = month < 10 ? month + 3 : month - 9,
-                          .day   = of_year - (153 * month + 2) / 5 + 1 };
-}
+#include "base/parse.h"
 
 void
 il__site_add_day(struct il__buf *b, unsigned day)
 {
     static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    struct date              date     = date_of(day);
+    struct il__date          date     = il__date_of(day);
 
-    il__buf_addf(b, "%s %u, %u", months[date.month - 1], date.day, date.year);
+    il__buf_addf(b, "%s %d, %d", months[date.month - 1], date.day, date.year);
 }
 
 void
 il__site_add_iso_day(struct il__buf *b, unsigned day)
 {
-    struct date date = date_of(day);
+    char text[IL__DATE_TEXT_BYTES];
 
-    il__buf_addf(b, "%04u-%02u-%02u", date.year, date.month, date.day);
+    il__buf_adds(b, il__date_text(day, text));
 }
 
 void

@@ -26,7 +26,7 @@ il__cli_cmd_toy_ask(struct cli *cli)
         return il__cli_usage("toy ask: needs --server");
     il__buf_init(&path, 1024);
     il__buf_adds(&path, "/toy/greetings/");
-    il__cli_path_add(&path, cli->args.operands[0]);
+    il__buf_add_url(&path, cli->args.operands[0]);
     if (il__cli_request(cli, "GET", il__buf_str(&path), NULL, 0, &answer, &err) != IL_OK)
         return il__cli_fail(&err);
     return il__cli_json_print(answer);

@@ -97,7 +97,7 @@ toy_open(struct http_server *s, const struct http_app_config *config, void **ret
     struct toy *toy = il__calloc(1, sizeof *toy);
 
     if (toy == NULL)
-        return il__error_set(reterr, IL_NOMEM, "out of memory");
+        return il__error_nomem(reterr);
     toy->server     = s;
     toy->start_gate = getenv("TOY_GATE");
     toy->gate_fd    = eventfd(0, EFD_CLOEXEC);
