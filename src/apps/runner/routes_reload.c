@@ -64,7 +64,7 @@ read_again(struct runner_app *app, struct runner_collecting *collecting,
     il__mutex_lock(&app->reload_mutex);
     il__mutex_lock(&app->setup_mutex);
     if (!copy_options(&app->setup.options, &mem, &o))
-        st = il__error_set(reterr, IL_NOMEM, "out of memory");
+        st = il__error_nomem(reterr);
     il__mutex_unlock(&app->setup_mutex);
     atomic_store(&app->collecting, collecting);
     if (st == IL_OK)
