@@ -28,7 +28,8 @@
  *   mutex.c        mutexes with ranks
  *   board.c        futex words that waiters sleep on
  *   ring.c         messages beside the words of a board
- *   mapped_file.c  mapped memory whose file may be truncated; starting threads
+ *   mapped_file.c  mapped memory whose file may be truncated
+ *   thread.c       starting threads, and their signal mask
  *
  * Other:
  *   base.c  failed checks, the allocator hooks, small files

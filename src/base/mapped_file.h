@@ -1,6 +1,5 @@
 /*
- * mapped_file.h: memory mapped from a file that another process may truncate, and the threads that
- * may access it.
+ * mapped_file.h: memory mapped from a file that another process may truncate.
  *
  * Accessing a page beyond the end of its file raises SIGBUS, and no prior check can rule that out.
  * While a mapping is watched, a SIGBUS handler extends the file, and the access continues there. If
@@ -11,12 +10,10 @@
  * Extending is tried first because futexes are keyed by file: threads that sleep on a word of the
  * file can only be woken through the file, and only while it contains the page.
  *
- * A thread that blocks SIGBUS is still killed: start threads with il__thread_start().
+ * A thread that blocks SIGBUS is still killed: start threads with il__thread_start() (thread.h).
  */
 #ifndef IL_BASE_MAPPED_FILE_H
 #define IL_BASE_MAPPED_FILE_H
-
-#include <pthread.h>
 
 #include "base/base.h"
 
@@ -36,11 +33,5 @@ void il__mapped_file_unwatch(struct il__mapped_file *m);
 bool il__mapped_file_is_lost(const struct il__mapped_file *m);
 /* The owner is about to map a file there again. */
 void il__mapped_file_found(struct il__mapped_file *m);
-
-/*
- * Start a thread that blocks all signals except the synchronous ones it causes itself. Returns the
- * result of pthread_create().
- */
-int il__thread_start(pthread_t *ret, void *(*fn)(void *), void *cookie) MUST_USE;
 
 #endif

@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "guard/postgres_internal.h"
 
 #define LATE_MS 200

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "core/limits.h"
 
 /* ---- direct stores --------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "runtime/keeper_internal.h"
 
 #define RENEW_AT_ONCE 64 /* leases renewed in one batch */

@@ -3,7 +3,7 @@
  * take longer than a lease lasts.
  */
 #include "base/clock.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "core/limits.h"
 #include "runtime/keeper_internal.h"
 

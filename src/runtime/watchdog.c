@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "runtime/keeper_internal.h"
 
 void

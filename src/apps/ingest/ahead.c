@@ -7,7 +7,7 @@
  * is free again when the race was written. So memory does not depend on the number of races.
  */
 #include "apps/ingest/ingest_internal.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 
 #define PLACES_MAX (FETCH_PERMITS_MAX + 2)
 

@@ -7,7 +7,7 @@
  */
 #include "apps/runner/runner_internal.h"
 #include "base/arena.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 

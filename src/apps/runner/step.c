@@ -13,8 +13,8 @@
 
 #include "apps/runner/runner_internal.h"
 #include "base/clock.h"
-#include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/thread.h"
 
 #define RETRY_DELAY_MS_MAX INT64_C(300000)
 #define LATE_MS 1000

@@ -14,8 +14,8 @@
 
 #include "apps/work/work_internal.h"
 #include "base/clock.h"
-#include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/thread.h"
 
 #define RENEWALS_NS (10 * WORK_NS_PER_S) /* history notes renewals at most this often */
 /* check the clock at least this often: the machine may have slept */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/thread.h"
 
 #define FLUSH_NS (INT64_C(200) * IL__NS_PER_MS) /* output reaches the store within this time */
 /* or this long after the previous write, if there is much of it */

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 
 #define NS_PER_S INT64_C(1000000000)
 #define RECORDS_MAX 8192

@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/heap.h"
-#include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "core/limits.h"
 #include "runtime/fair.h"
 

@@ -7,7 +7,7 @@
 #include "apps/work/work_internal.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 
 #define LEASE_MS 30000
 #define GRACE_MS 5000

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "cli/wrap/holder_text.h"
 #include "cli/wrap/meta.h"
 #include "proc/sys.h"

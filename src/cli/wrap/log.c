@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 
 #define PAUSE_NS (200 * IL__NS_PER_MS) /* between two writes */
 #define NOTE_BYTES_MAX 80

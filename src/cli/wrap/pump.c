@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "proc/sys.h"
 
 #define JOIN_SECONDS_MAX 1

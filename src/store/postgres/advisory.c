@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "postgres_sql.inc"

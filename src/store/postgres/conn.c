@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "store/postgres/postgres_internal.h"
 
 /* wait for the reply to a cancelled statement: it was undone */

@@ -24,8 +24,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "store/postgres/postgres_internal.h"
 
 #define POLL_MS 500   /* an offer lasts two seconds */

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/ring.h"
+#include "base/thread.h"
 #include "store/redis/redis_internal.h"
 
 #define RETRY_MS_MIN 10

@@ -26,7 +26,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/thread.h"
 #include "core/op.h"
 #include "store/sqlite/queue.h"
 
