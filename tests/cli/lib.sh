@@ -36,7 +36,10 @@ cleanup() {
     for pid in "${pids[@]}"; do
         kill -KILL "$pid" 2>/dev/null
     done
-    wait
+    # Not `wait` alone: that includes each <(...), and bash 5.2 now and then misses the end of one.
+    for pid in $(jobs -p); do
+        wait "$pid"
+    done
     if [ -n "${server_pid:-}" ]; then
         kill -KILL "$server_pid" 2>/dev/null
     fi
@@ -141,7 +144,9 @@ has_controls() {
 }
 
 # nap: 20 ms, without starting a process: nothing is ever written to that pipe.
-exec {never}<> <(:)
+mkfifo "$work/never"
+exec {never}<>"$work/never"
+rm "$work/never"
 nap() {
     read -r -t 0.02 <&"$never"
     true

@@ -289,7 +289,7 @@ REFUSALS = [
     ("boss", "POST", "admin/api-keys", {"tenant": "beta", "role": "operator"}, -1, {}, BEYOND),
     ("narrow", "POST", "admin/api-keys", {"tenant": "beta", "role": "read", "prefix": "b:"}, -1, {}, BEYOND),
     ("mortal", "POST", "admin/api-keys", {"tenant": "beta", "role": "read"}, -1, {}, "field 'expires_at': must not be later than the expiry of the caller's key"),
-    ("operator", "POST", "demo/kill-worker", {}, -1, {}, "only keys of the tenant acme without a prefix can use the demo"),
+    ("operator", "POST", "demo/kill-worker", {}, -1, {}, "only keys of the tenant acme can use the demo"),
 ]
 
 
