@@ -278,7 +278,7 @@ il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
     if (k != NULL) {
         il__mem_expire(m, k, NULL);
         own   = il__mem_find_holder(m, k, &k->leases, op->holder);
-        ended = il__mem_find_ended(m, names); /* settling may have just ended this holder's lease */
+        ended = il__mem_find_ended(m, names); /* this holder's lease may have just expired */
     } else {
         k = il__mem_key_add(m, names->key, op);
         if (k == NULL) {
@@ -319,7 +319,7 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
         op->status = IL_NOT_HELD;
 }
 
-/* Settle the key and find the lease that a renew or release names; NULL if it is not current. */
+/* Expire the key and find the lease that a renew or release names; NULL if it is not current. */
 static struct mem_hold *
 find_current(struct mem_store *m, const il_op *op, struct mem_key **ret_k)
 {

@@ -368,7 +368,7 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);
     if (own != NULL)
         return il__sq_acquire_own(s, op, &k, own);
-    /* Looked up again: settling may have just ended this holder's lease. */
+    /* Looked up again: this holder's lease may have just expired. */
     ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
     if (ended != NULL) {
         il__answer_lost(op, ended, s->state.now_ms);
