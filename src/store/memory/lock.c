@@ -257,10 +257,10 @@ acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
 
     if (!il__mem_rank_ok(m, op, names))
         return;
-    enum il__verdict verdict = il__conflict(&live, in->mode, in->permits);
-    if (verdict == IL__OTHER_N)
+    enum il__compatibility fit = il__conflict(&live, in->mode, in->permits);
+    if (fit == IL__OTHER_N)
         il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    else if (verdict == IL__COMPATIBLE && !il__mem_has_queue(k))
+    else if (fit == IL__COMPATIBLE && !il__mem_has_queue(k))
         IGNORE(il__mem_grant(m, op, k, names) == NULL); /* the op says so */
     else if (in->wait_ms == 0)
         il__mem_answer_held(m, op, k);

@@ -334,10 +334,10 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
         return false;
     if (op->status != IL_OK)
         return true;
-    enum il__verdict verdict = il__conflict(&live, in->mode, in->permits);
-    if (verdict == IL__OTHER_N)
+    enum il__compatibility fit = il__conflict(&live, in->mode, in->permits);
+    if (fit == IL__OTHER_N)
         return answer(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    if (verdict == IL__COMPATIBLE && !others)
+    if (fit == IL__COMPATIBLE && !others)
         return il__sq_learn(s, op) && il__sq_grant(s, op, k);
     if (in->wait_ms == 0)
         return il__sq_answer_held(s, op, k);
