@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 /* Write an audit entry; details may be NULL (out of memory) and is consumed. */
-MUST_USE il_status il__cli_data_audit(struct il__data *d, const char *act, const char *tenant,
+MUST_USE il_status il__cli_data_audit(struct il__data *d, const char *action, const char *tenant,
                                       const char *what, const char *reason, json_t *details,
                                       il_error *reterr);
 

@@ -22,17 +22,17 @@ details_json(const char *text)
 }
 
 static json_t *
-act_json(const struct il__data_act *a)
+action_json(const struct il__data_action *a)
 {
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "seq", (json_int_t)a->seq,
                      "at", il__cli_json_time(a->at_ms), "tenant", il__cli_json_text(a->tenant),
-                     "who", il__cli_json_text(a->who), "action", il__cli_json_text(a->act), "what",
-                     il__cli_json_text(a->what), "reason", il__cli_json_text(a->reason), "outcome",
-                     il__cli_json_text(a->outcome), "details", details_json(a->details));
+                     "who", il__cli_json_text(a->who), "action", il__cli_json_text(a->action),
+                     "what", il__cli_json_text(a->what), "reason", il__cli_json_text(a->reason),
+                     "outcome", il__cli_json_text(a->outcome), "details", details_json(a->details));
 }
 
 static void
-take_act(void *cookie, const struct il__data_act *a)
+take_action(void *cookie, const struct il__data_action *a)
 {
     struct cli_page *p = cookie;
     char             seq[24], at[IL__TIME_TEXT_BYTES];
@@ -41,13 +41,13 @@ take_act(void *cookie, const struct il__data_act *a)
     if (!il__cli_page_wants(p, seq))
         return;
     if (p->cli->json) {
-        il__cli_page_add(p, act_json(a));
+        il__cli_page_add(p, action_json(a));
         return;
     }
     il__cli_grid_add(&p->grid, "%s", il__time_text(a->at_ms, at));
     il__cli_grid_add(&p->grid, "%s", a->tenant);
     il__cli_grid_add(&p->grid, "%s", a->who);
-    il__cli_grid_add(&p->grid, "%s", a->act);
+    il__cli_grid_add(&p->grid, "%s", a->action);
     il__cli_grid_add(&p->grid, "%s", a->what);
     il__cli_grid_add(&p->grid, "%s", a->outcome);
     il__cli_grid_add(&p->grid, "%s", a->reason);
@@ -72,7 +72,7 @@ il__cli_cmd_audit(struct cli *cli)
     if (st == IL_OK && d != NULL)
         st = il__data_audit_list(
             d, CLI_GIVEN(cli, common, tenant) ? CLI_SETTING(cli, tenant)->text : NULL,
-            CLI_OPTION(cli, audit, act)->text, before, p.limit + 1, take_act, &p, &err);
+            CLI_OPTION(cli, audit, action)->text, before, p.limit + 1, take_action, &p, &err);
     il__data_close(d);
     return st == IL_OK ? il__cli_page_print(&p, "the audit log is empty")
                        : il__cli_data_fail(cli, &err);

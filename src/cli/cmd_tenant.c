@@ -63,11 +63,11 @@ take_options(const struct cli *cli, size_t first, struct il__data_tenant *t)
 
 /* Store it and show the result. */
 static int
-conclude(struct cli *cli, struct il__data *d, const char *act, const struct il__data_tenant *t,
+conclude(struct cli *cli, struct il__data *d, const char *action, const struct il__data_tenant *t,
          const char *did)
 {
     il_error  err;
-    il_status st = il__cli_data_audit(d, act, t->id, t->id, "", tenant_json(t), &err);
+    il_status st = il__cli_data_audit(d, action, t->id, t->id, "", tenant_json(t), &err);
 
     if (st != IL_OK)
         return il__cli_data_fail(cli, &err);

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* ---- store_url.c: folders and URLs ----------------------------------------------------------- */
+/* ---- default_store.c: folders and URLs ------------------------------------------------------- */
 
 /* The folder named by `$variable`, else `below` in the home folder (XDG rules); il__free() it or
  * NULL. */

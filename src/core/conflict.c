@@ -31,7 +31,7 @@ il__occupancy_add(struct il__occupancy *occupancy, il_mode mode, uint32_t permit
         occupancy->permits = permits;
 }
 
-enum il__verdict
+enum il__compatibility
 il__conflict(const struct il__occupancy *occupancy, il_mode mode, uint32_t permits)
 {
     CHECK((unsigned)mode < IL_MODE_COUNT);

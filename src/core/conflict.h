@@ -15,7 +15,7 @@ struct il__occupancy {
 /* Add one live lease. */
 void il__occupancy_add(struct il__occupancy *occupancy, il_mode mode, uint32_t permits);
 
-enum il__verdict {
+enum il__compatibility {
     IL__COMPATIBLE,
     IL__CONFLICT,
     /* a semaphore with another N is live: MISMATCH for a caller, a conflict for a waiter */
@@ -23,8 +23,8 @@ enum il__verdict {
 };
 
 /* Is a lease of this mode compatible with the live ones? */
-enum il__verdict il__conflict(const struct il__occupancy *occupancy, il_mode mode,
-                              uint32_t permits);
+enum il__compatibility il__conflict(const struct il__occupancy *occupancy, il_mode mode,
+                                    uint32_t permits);
 
 /* Does one live lease conflict with a request? (Permits are compatible until N is reached.) */
 bool il__modes_conflict(il_mode live, uint32_t live_permits, il_mode asked, uint32_t asked_permits);

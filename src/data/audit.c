@@ -1,5 +1,5 @@
 /*
- * audit.c: the audit log: who did what to which object, and why. Every act must be recorded,
+ * audit.c: the audit log: who did what to which object, and why. Every action must be recorded,
  * whatever its texts: long texts are truncated and invalid UTF-8 is replaced, so that only a broken
  * data store can refuse an entry.
  */
@@ -9,13 +9,13 @@
 #include "base/parse.h"
 #include "data/data_internal.h"
 
-#define SHORT_BYTES_MAX 256 /* tenant, who, act, outcome */
+#define SHORT_BYTES_MAX 256 /* tenant, who, action, outcome */
 #define ADD_PARAMS 8
 
 /* ---- administrative ops ---------------------------------------------------------------------- */
 
 const char *
-il__data_act_name(const il_op *op)
+il__data_action_name(const il_op *op)
 {
     switch (op->type) {
     case IL_OP_BREAK:
@@ -66,14 +66,14 @@ reason_of(const il_op *op)
     return NULL;
 }
 
-struct il__data_act
-il__data_act_of(const il_op *op, il_status status, const char *tenant, const char *who)
+struct il__data_action
+il__data_action_of(const il_op *op, il_status status, const char *tenant, const char *who)
 {
-    return (struct il__data_act){
+    return (struct il__data_action){
         .at_ms   = il__clock_wall_ms(),
         .tenant  = op->tenant != NULL ? op->tenant : tenant,
         .who     = who,
-        .act     = il__data_act_name(op),
+        .action  = il__data_action_name(op),
         .what    = what_of(op),
         .reason  = reason_of(op),
         .outcome = il_status_name(status),
@@ -83,23 +83,24 @@ il__data_act_of(const il_op *op, il_status status, const char *tenant, const cha
 /* ---- adding ---------------------------------------------------------------------------------- */
 
 struct addition {
-    const struct il__data_act *acts;
-    size_t                     n;
-    void                      *arena;
+    const struct il__data_action *actions;
+    size_t                        n;
+    void                         *arena;
 };
 
 static il_status
-add_one(struct il__data *d, struct addition *a, const struct il__data_act *act, il_error *reterr)
+add_one(struct il__data *d, struct addition *a, const struct il__data_action *action,
+        il_error *reterr)
 {
     struct data_param params[ADD_PARAMS] = {
-        DATA_NUMBER(act->at_ms != 0 ? act->at_ms : il__clock_wall_ms()),
-        DATA_TEXT(il__data_fit(&a->arena, act->tenant, SHORT_BYTES_MAX)),
-        DATA_TEXT(il__data_fit(&a->arena, act->who, SHORT_BYTES_MAX)),
-        DATA_TEXT(il__data_fit(&a->arena, act->act, SHORT_BYTES_MAX)),
-        DATA_TEXT(il__data_fit(&a->arena, act->what, DATA_ACT_TEXT_BYTES_MAX)),
-        DATA_TEXT(il__data_fit(&a->arena, act->reason, DATA_ACT_TEXT_BYTES_MAX)),
-        DATA_TEXT(il__data_fit(&a->arena, act->outcome, SHORT_BYTES_MAX)),
-        DATA_TEXT(il__data_fit(&a->arena, act->details, DATA_ACT_TEXT_BYTES_MAX)),
+        DATA_NUMBER(action->at_ms != 0 ? action->at_ms : il__clock_wall_ms()),
+        DATA_TEXT(il__data_fit(&a->arena, action->tenant, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, action->who, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, action->action, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, action->what, DATA_ACTION_TEXT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, action->reason, DATA_ACTION_TEXT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, action->outcome, SHORT_BYTES_MAX)),
+        DATA_TEXT(il__data_fit(&a->arena, action->details, DATA_ACTION_TEXT_BYTES_MAX)),
     };
 
     for (size_t i = 1; i < ADD_PARAMS; i++) {
@@ -116,14 +117,15 @@ add_all(struct il__data *d, void *cookie, il_error *reterr)
     il_status        st = IL_OK;
 
     for (size_t i = 0; st == IL_OK && i < a->n; i++)
-        st = add_one(d, a, &a->acts[i], reterr);
+        st = add_one(d, a, &a->actions[i], reterr);
     return st;
 }
 
 il_status
-il__data_audit_add(struct il__data *d, const struct il__data_act *acts, size_t n, il_error *reterr)
+il__data_audit_add(struct il__data *d, const struct il__data_action *actions, size_t n,
+                   il_error *reterr)
 {
-    struct addition a = { acts, n, NULL };
+    struct addition a = { actions, n, NULL };
 
     il_status st = n > 0 ? il__data_transaction(d, add_all, &a, reterr) : IL_OK;
     il__arena_free(&a.arena);
@@ -133,32 +135,32 @@ il__data_audit_add(struct il__data *d, const struct il__data_act *acts, size_t n
 /* ---- listing --------------------------------------------------------------------------------- */
 
 struct listing {
-    il__data_act_fn *each;
-    void            *cookie;
+    il__data_action_fn *each;
+    void               *cookie;
 };
 
 static void
-take_act(void *cookie, const struct data_row *row)
+take_action(void *cookie, const struct data_row *row)
 {
-    struct listing     *l   = cookie;
-    struct il__data_act act = {
+    struct listing        *l      = cookie;
+    struct il__data_action action = {
         .seq     = (uint64_t)row->columns[0].number,
         .at_ms   = row->columns[1].number,
         .tenant  = row->columns[2].text,
         .who     = row->columns[3].text,
-        .act     = row->columns[4].text,
+        .action  = row->columns[4].text,
         .what    = row->columns[5].text,
         .reason  = row->columns[6].text,
         .outcome = row->columns[7].text,
         .details = row->columns[8].text,
     };
 
-    l->each(l->cookie, &act);
+    l->each(l->cookie, &action);
 }
 
 il_status
-il__data_audit_list(struct il__data *d, const char *tenant, const char *act, uint64_t before,
-                    uint32_t limit, il__data_act_fn *each, void *cookie, il_error *reterr)
+il__data_audit_list(struct il__data *d, const char *tenant, const char *action, uint64_t before,
+                    uint32_t limit, il__data_action_fn *each, void *cookie, il_error *reterr)
 {
     struct listing    l   = { each, cookie };
     int64_t           end = before != 0 ? (int64_t)MIN(before, (uint64_t)INT64_MAX) : INT64_MAX;
@@ -166,22 +168,22 @@ il__data_audit_list(struct il__data *d, const char *tenant, const char *act, uin
     size_t            n         = 2;
     enum data_stmt    stmt      = DATA_audit_list;
 
-    /* Any text is accepted as an act here, but texts that the table cannot hold must not reach an
-     * engine. */
+    /* Any text is accepted as an action here, but texts that the table cannot hold must not reach
+     * an engine. */
     if ((tenant != NULL && !il__utf8_valid(tenant, strlen(tenant))) ||
-        (act != NULL && !il__utf8_valid(act, strlen(act))))
+        (action != NULL && !il__utf8_valid(action, strlen(action))))
         return il__error_set(reterr, IL_INVAL, "the tenant or action filter is not UTF-8");
     if (tenant != NULL)
         params[n++] = DATA_TEXT(tenant);
-    if (act != NULL)
-        params[n++] = DATA_TEXT(act);
-    if (tenant != NULL && act != NULL)
+    if (action != NULL)
+        params[n++] = DATA_TEXT(action);
+    if (tenant != NULL && action != NULL)
         stmt = DATA_audit_list_both;
     else if (tenant != NULL)
         stmt = DATA_audit_list_tenant;
-    else if (act != NULL)
-        stmt = DATA_audit_list_act;
-    return il__data_read(d, stmt, params, n, take_act, &l, reterr);
+    else if (action != NULL)
+        stmt = DATA_audit_list_action;
+    return il__data_read(d, stmt, params, n, take_action, &l, reterr);
 }
 
 il_status

@@ -197,40 +197,40 @@ il_status il__data_token(char ret[DATA_TOKEN_BYTES], il_error *reterr) MUST_USE;
 
 /* ---- audit ----------------------------------------------------------------------------------- */
 
-struct il__data_act {
+struct il__data_action {
     uint64_t    seq;
     int64_t     at_ms;
     const char *tenant; /* the tenant that owns the object */
     const char *who;    /* the key's id, "cli:USER", "config" */
     /* "lock.break", "run.cancel", "job.retry", "queue.pause", "key.create", "tenant.create",
      * "config.reload", … */
-    const char *act;
+    const char *action;
     const char *what;    /* the key, run, job, queue, … */
     const char *reason;  /* "" = none */
     const char *outcome; /* the status's wire name */
     const char *details; /* JSON object; "" = none; never a secret or a payload */
 };
-#define DATA_ACT_TEXT_BYTES_MAX 4096 /* what, reason and details: longer ones are truncated */
-typedef void il__data_act_fn(void *cookie, const struct il__data_act *act);
+#define DATA_ACTION_TEXT_BYTES_MAX 4096 /* what, reason and details: longer ones are truncated */
+typedef void il__data_action_fn(void *cookie, const struct il__data_action *action);
 
-/* The name of an op as an act ("lock.break"), or NULL if it is not administrative. */
-const char *il__data_act_name(const il_op *op);
+/* The name of an op as an action ("lock.break"), or NULL if it is not administrative. */
+const char *il__data_action_name(const il_op *op);
 /*
  * The entry for such an op that ended with this status; `tenant`: the default if the op has none.
  * The texts are those of the op.
  */
-struct il__data_act il__data_act_of(const il_op *op, il_status status, const char *tenant,
-                                    const char *who);
+struct il__data_action il__data_action_of(const il_op *op, il_status status, const char *tenant,
+                                          const char *who);
 
 /* One commit. seq is assigned here, and at_ms unless it is set; a NULL text is stored as "", and
  * invalid UTF-8 becomes '?'. */
-il_status il__data_audit_add(struct il__data *d, const struct il__data_act *acts, size_t n,
+il_status il__data_audit_add(struct il__data *d, const struct il__data_action *actions, size_t n,
                              il_error *reterr) MUST_USE;
-/* Newest first, before `before` (0 = from the newest). tenant NULL = all; act NULL = all, else this
- * one. */
-il_status il__data_audit_list(struct il__data *d, const char *tenant, const char *act,
-                              uint64_t before, uint32_t limit, il__data_act_fn *each, void *cookie,
-                              il_error *reterr) MUST_USE;
+/* Newest first, before `before` (0 = from the newest). tenant NULL = all; action NULL = all, else
+ * this one. */
+il_status il__data_audit_list(struct il__data *d, const char *tenant, const char *action,
+                              uint64_t before, uint32_t limit, il__data_action_fn *each,
+                              void *cookie, il_error *reterr) MUST_USE;
 /* Delete older entries; at most 1,000 rows per call. *ret_n = number deleted. */
 il_status il__data_audit_purge(struct il__data *d, int64_t older_than_ms, uint64_t *ret_n,
                                il_error *reterr) MUST_USE;

@@ -52,7 +52,7 @@ struct tenant_work {
     struct http_page_in     page;
     il_status               status;
     il_error                error;
-    const char             *act;
+    const char             *action;
     struct il__data_tenant *rows;
     size_t                  n;
     void                  **mem;
@@ -113,10 +113,10 @@ audit_tenant(struct http_request *r, http_fn *then)
     struct tenant_work *w = r->state;
 
     http_audit(r,
-               &(struct http_act){ .tenant  = w->tenant.id,
-                                   .act     = w->act,
-                                   .what    = w->tenant.id,
-                                   .outcome = il_status_name(w->status) },
+               &(struct http_action){ .tenant  = w->tenant.id,
+                                      .action  = w->action,
+                                      .what    = w->tenant.id,
+                                      .outcome = il_status_name(w->status) },
                then);
 }
 
@@ -154,7 +154,7 @@ http_admin_tenant_create(struct http_request *r)
     }
     if (w->tenant.name == NULL || w->tenant.name[0] == '\0')
         w->tenant.name = w->tenant.id;
-    w->act = "tenant.create";
+    w->action = "tenant.create";
     http_errand(r, do_create, did_create);
 }
 
@@ -210,7 +210,7 @@ http_admin_tenant_set(struct http_request *r)
     if (!http_take_body(r, &w->tenant))
         return;
     w->tenant.id = r->args[0];
-    w->act       = "tenant.set";
+    w->action    = "tenant.set";
     http_errand(r, do_set, did_set);
 }
 
@@ -273,23 +273,25 @@ http_admin_tenant_list(struct http_request *r)
 /* ---- audit ----------------------------------------------------------------------------------- */
 
 struct audit_work {
-    struct http_page_in  page;
-    uint64_t             before;
-    il_status            status;
-    il_error             error;
-    struct http_act_out *rows;
-    size_t               n;
-    void               **mem;
+    struct http_page_in     page;
+    uint64_t                before;
+    il_status               status;
+    il_error                error;
+    struct http_action_out *rows;
+    size_t                  n;
+    void                  **mem;
 };
 
 static void
-add_act(void *cookie, const struct il__data_act *a)
+add_action(void *cookie, const struct il__data_action *a)
 {
-    struct audit_work *w = cookie;
-    const char *in[7] = { a->tenant, a->who, a->act, a->what, a->reason, a->outcome, a->details };
-    struct http_act_out row   = { .seq = a->seq, .at_ms = a->at_ms };
-    const char        **out[] = { &row.tenant, &row.who,     &row.act,    &row.what,
-                                  &row.reason, &row.outcome, &row.details };
+    struct audit_work *w     = cookie;
+    const char        *in[7] = {
+               a->tenant, a->who, a->action, a->what, a->reason, a->outcome, a->details
+    };
+    struct http_action_out row   = { .seq = a->seq, .at_ms = a->at_ms };
+    const char           **out[] = { &row.tenant, &row.who,     &row.action, &row.what,
+                                     &row.reason, &row.outcome, &row.details };
 
     for (size_t i = 0; i < ARRAY_LEN(in); i++) {
         *out[i] = il__arena_strdup(w->mem, in[i] != NULL ? in[i] : "");
@@ -304,13 +306,13 @@ do_audit(struct http_request *r)
 {
     struct audit_work *w = r->state;
 
-    w->status = il__data_audit_list(r->server->data, w->page.tenant, w->page.act, w->before,
-                                    w->page.limit + 1, add_act, w, &w->error);
+    w->status = il__data_audit_list(r->server->data, w->page.tenant, w->page.action, w->before,
+                                    w->page.limit + 1, add_action, w, &w->error);
 }
 
 /* Hide actions on names outside the caller's prefix. Returns how many of the n rows remain. */
 static size_t
-within(const struct http_request *r, struct http_act_out *rows, size_t n)
+within(const struct http_request *r, struct http_action_out *rows, size_t n)
 {
     size_t n_kept = 0;
 
@@ -338,7 +340,7 @@ did_audit(struct http_request *r)
         /* it fits */
         (void)snprintf(next, sizeof next, "%llu", (unsigned long long)w->rows[n - 1].seq);
     n = within(r, w->rows, n);
-    http_say_page(r, &http_out_act, w->rows, sizeof *w->rows, n, more ? next : NULL);
+    http_say_page(r, &http_out_action, w->rows, sizeof *w->rows, n, more ? next : NULL);
 }
 
 /* Admins see actions on all tenants, other callers only those on their own tenant. */

@@ -13,13 +13,13 @@ extern const struct wire_object http_in_key, http_in_key_page, http_in_key_revok
 extern const struct wire_object http_in_audit_page, http_in_admin_break;
 /* Answers, or items of pages. */
 extern const struct wire_object http_out_tenant, http_out_key, http_out_new_key, http_out_revoked,
-    http_out_act, http_out_broken;
+    http_out_action, http_out_broken;
 
 /* ---- structs behind the tables --------------------------------------------------------------- */
 
 /* Queries of listings. */
 struct http_page_in {
-    const char *cursor, *tenant, *act;
+    const char *cursor, *tenant, *action;
     uint32_t    limit; /* 0 = 100 */
 };
 #define HTTP_PAGE_DEFAULT 100
@@ -49,10 +49,10 @@ struct http_revoke {
     uint32_t    force, revoked;
 };
 
-struct http_act_out {
+struct http_action_out {
     uint64_t    seq;
     int64_t     at_ms;
-    const char *tenant, *who, *act, *what, *reason, *outcome, *details;
+    const char *tenant, *who, *action, *what, *reason, *outcome, *details;
 };
 
 struct http_admin_break {

@@ -183,11 +183,11 @@ did_create(struct http_request *r)
         memcpy(details, il__buf_str(&b), b.n_bytes + 1);
     }
     http_audit(r,
-               &(struct http_act){ .tenant  = w->in.tenant,
-                                   .act     = "key.create",
-                                   .what    = w->status == IL_OK ? w->id : "",
-                                   .outcome = il_status_name(w->status),
-                                   .details = details },
+               &(struct http_action){ .tenant  = w->in.tenant,
+                                      .action  = "key.create",
+                                      .what    = w->status == IL_OK ? w->id : "",
+                                      .outcome = il_status_name(w->status),
+                                      .details = details },
                created);
 }
 
@@ -375,12 +375,13 @@ did_revoke(struct http_request *r)
 
     http_auth_forget(r->server);
     http_audit(r,
-               &(struct http_act){ .tenant  = w->found && !w->nomem ? w->key.tenant : NULL,
-                                   .act     = "key.revoke",
-                                   .what    = w->revoke.id,
-                                   .outcome = w->above                ? "FORBIDDEN"
-                                              : w->status == IL_STATE ? "LAST_ADMIN_KEY"
-                                                                      : il_status_name(w->status) },
+               &(struct http_action){ .tenant  = w->found && !w->nomem ? w->key.tenant : NULL,
+                                      .action  = "key.revoke",
+                                      .what    = w->revoke.id,
+                                      .outcome = w->above ? "FORBIDDEN"
+                                                 : w->status == IL_STATE
+                                                     ? "LAST_ADMIN_KEY"
+                                                     : il_status_name(w->status) },
                revoked);
 }
 

@@ -119,25 +119,25 @@ static const struct wire_field audit_page[] = {
     PAGE,
     TEXT("tenant", 0, tenant, 0, IL_TENANT_BYTES_MAX,
          "only actions on objects of this tenant; other tenants need an admin key"),
-    TEXT("action", 0, act, 0, 64,
+    TEXT("action", 0, action, 0, 64,
          "only this kind of action: lock.break, run.cancel, key.create, ..."),
 };
 OBJECT(http_in_audit_page, "AuditQuery", audit_page, 0, "The actions to list, newest first");
 #undef STRUCT
 
-#define STRUCT struct http_act_out
-static const struct wire_field act_out[] = {
+#define STRUCT struct http_action_out
+static const struct wire_field action_out[] = {
     F("seq", seq, UINT64, WIRE_NOT_NULL, "sequence number"),
     F("at", at_ms, TIME, 0, "when it happened"),
     F("tenant", tenant, TEXT, WIRE_NOT_NULL, "tenant that owns the object"),
     F("who", who, TEXT, WIRE_NOT_NULL, "id of an API key, cli:USER, or server"),
-    F("action", act, TEXT, WIRE_NOT_NULL, "kind of action"),
+    F("action", action, TEXT, WIRE_NOT_NULL, "kind of action"),
     F("what", what, TEXT, 0, "the key, run, job, queue, ... it affected"),
     F("reason", reason, TEXT, 0, "reason"),
     F("outcome", outcome, TEXT, WIRE_NOT_NULL, "OK, or an error code"),
     F("details", details, META, 0, "further details"),
 };
-OBJECT(http_out_act, "AuditEntry", act_out, WIRE_ANSWER, "An administrative action");
+OBJECT(http_out_action, "AuditEntry", action_out, WIRE_ANSWER, "An administrative action");
 #undef STRUCT
 
 /* ---- forced releases ------------------------------------------------------------------------- */

@@ -39,12 +39,12 @@ http_audit_open(struct http_server *s, il_error *reterr)
 
 /* A write in progress, in the request's memory. Its `state` replaces the handler's meanwhile. */
 struct entry {
-    struct il__data_act *acts;
-    size_t               n;
-    http_fn             *then;
-    void                *state; /* the handler's */
-    il_status            status;
-    il_error             error;
+    struct il__data_action *actions;
+    size_t                  n;
+    http_fn                *then;
+    void                   *state; /* the handler's */
+    il_status               status;
+    il_error                error;
 };
 
 static void
@@ -52,19 +52,19 @@ write_rows(struct http_request *r)
 {
     struct entry *e = r->state;
 
-    e->status = il__data_audit_add(r->server->data, e->acts, e->n, &e->error);
+    e->status = il__data_audit_add(r->server->data, e->actions, e->n, &e->error);
 }
 
 static void
-log_act(struct http_server *s, enum http_event event, const char *request_id,
-        const struct il__data_act *a, const il_error *err)
+log_action(struct http_server *s, enum http_event event, const char *request_id,
+           const struct il__data_action *a, const il_error *err)
 {
     if (!http_log_begin(s, event))
         return;
     http_log_text(s, "request_id", request_id);
     http_log_text(s, "tenant_id", a->tenant);
     http_log_text(s, "who", a->who);
-    http_log_text(s, "action", a->act);
+    http_log_text(s, "action", a->action);
     http_log_text(s, "what", a->what);
     http_log_text(s, "reason", a->reason);
     http_log_text(s, "outcome", a->outcome);
@@ -74,13 +74,13 @@ log_act(struct http_server *s, enum http_event event, const char *request_id,
 }
 
 static void
-count_rows(struct http_server *s, const char *request_id, const struct il__data_act *acts, size_t n,
-           il_status st, const il_error *err)
+count_rows(struct http_server *s, const char *request_id, const struct il__data_action *actions,
+           size_t n, il_status st, const il_error *err)
 {
-    http_count(s, st == IL_OK ? HTTP_COUNT_audit_acts : HTTP_COUNT_audit_failures, (int64_t)n);
+    http_count(s, st == IL_OK ? HTTP_COUNT_audit_actions : HTTP_COUNT_audit_failures, (int64_t)n);
     for (size_t i = 0; i < n; i++)
-        log_act(s, st == IL_OK ? HTTP_EVENT_audit_act : HTTP_EVENT_audit_failed, request_id,
-                &acts[i], st == IL_OK ? NULL : err);
+        log_action(s, st == IL_OK ? HTTP_EVENT_audit_action : HTTP_EVENT_audit_failed, request_id,
+                   &actions[i], st == IL_OK ? NULL : err);
 }
 
 static void
@@ -88,31 +88,31 @@ rows_written(struct http_request *r)
 {
     struct entry *e = r->state;
 
-    count_rows(r->server, r->id, e->acts, e->n, e->status, &e->error);
+    count_rows(r->server, r->id, e->actions, e->n, e->status, &e->error);
     r->state = e->state;
     e->then(r);
 }
 
 /* Out of memory. The actions have happened: the log is the only place left to report them. */
 static void
-not_written(struct http_request *r, const struct il__data_act *acts, size_t n)
+not_written(struct http_request *r, const struct il__data_action *actions, size_t n)
 {
     il_error err = { .status = IL_NOMEM, .message = "out of memory" };
 
-    count_rows(r->server, r->id, acts, n, IL_NOMEM, &err);
+    count_rows(r->server, r->id, actions, n, IL_NOMEM, &err);
 }
 
 static void
-start(struct http_request *r, struct il__data_act *acts, size_t n, http_fn *then)
+start(struct http_request *r, struct il__data_action *actions, size_t n, http_fn *then)
 {
     struct entry *e = http_alloc(r, sizeof *e);
 
     if (e == NULL) {
-        not_written(r, acts, n);
+        not_written(r, actions, n);
         then(r);
         return;
     }
-    *e       = (struct entry){ .acts = acts, .n = n, .then = then, .state = r->state };
+    *e       = (struct entry){ .actions = actions, .n = n, .then = then, .state = r->state };
     r->state = e;
     http_errand(r, write_rows, rows_written);
 }
@@ -123,12 +123,12 @@ who_of(const struct http_request *r)
     return r->caller != NULL ? r->caller->key_id : "nobody";
 }
 
-static struct il__data_act
+static struct il__data_action
 row_of(const struct http_request *r, const il_op *op)
 {
     il_status st = r->call.status != IL_OK ? r->call.status : op->status;
 
-    return il__data_act_of(op, st, r->caller != NULL ? r->caller->tenant : "default", who_of(r));
+    return il__data_action_of(op, st, r->caller != NULL ? r->caller->tenant : "default", who_of(r));
 }
 
 void
@@ -136,44 +136,45 @@ http_audit_ops(struct http_request *r, http_fn *then)
 {
     size_t n = 0;
 
-#ifndef IL_MUTANT_act_not_recorded
+#ifndef IL_MUTANT_action_not_recorded
     for (size_t i = 0; i < r->call.n; i++)
-        n += il__data_act_name(&r->call.ops[i]) != NULL;
+        n += il__data_action_name(&r->call.ops[i]) != NULL;
 #endif
     if (n == 0) {
         then(r);
         return;
     }
-    struct il__data_act *acts = http_alloc(r, n * sizeof *acts);
-    size_t               at   = 0;
+    struct il__data_action *actions = http_alloc(r, n * sizeof *actions);
+    size_t                  at      = 0;
     for (size_t i = 0; i < r->call.n; i++) {
         const il_op *op = &r->call.ops[i];
-        if (il__data_act_name(op) == NULL)
+        if (il__data_action_name(op) == NULL)
             continue;
-        struct il__data_act row = row_of(r, op);
-        if (acts != NULL)
-            acts[at++] = row;
+        struct il__data_action row = row_of(r, op);
+        if (actions != NULL)
+            actions[at++] = row;
         else
             not_written(r, &row, 1);
     }
-    if (acts != NULL)
-        start(r, acts, n, then);
+    if (actions != NULL)
+        start(r, actions, n, then);
     else
         then(r);
 }
 
 void
-http_audit(struct http_request *r, const struct http_act *act, http_fn *then)
+http_audit(struct http_request *r, const struct http_action *action, http_fn *then)
 {
-    struct il__data_act  row  = { .at_ms   = il__clock_wall_ms(),
-                                  .tenant  = act->tenant != NULL ? act->tenant : r->caller->tenant,
-                                  .who     = who_of(r),
-                                  .act     = act->act,
-                                  .what    = act->what,
-                                  .reason  = act->reason,
-                                  .outcome = act->outcome,
-                                  .details = act->details };
-    struct il__data_act *copy = http_alloc(r, sizeof *copy);
+    struct il__data_action  row  = { .at_ms = il__clock_wall_ms(),
+                                     .tenant =
+                                       action->tenant != NULL ? action->tenant : r->caller->tenant,
+                                     .who     = who_of(r),
+                                     .action  = action->action,
+                                     .what    = action->what,
+                                     .reason  = action->reason,
+                                     .outcome = action->outcome,
+                                     .details = action->details };
+    struct il__data_action *copy = http_alloc(r, sizeof *copy);
 
     if (copy == NULL) {
         not_written(r, &row, 1);
@@ -184,15 +185,15 @@ http_audit(struct http_request *r, const struct http_act *act, http_fn *then)
     start(r, copy, 1, then);
 }
 
-/* ---- acts of the server itself --------------------------------------------------------------- */
+/* ---- actions of the server itself ------------------------------------------------------------ */
 
 struct self {
-    struct http_job     job;
-    struct http_server *server;
-    struct self        *next;
-    struct il__data_act act; /* strings follow the struct */
-    il_status           status;
-    il_error            error;
+    struct http_job        job;
+    struct http_server    *server;
+    struct self           *next;
+    struct il__data_action action; /* strings follow the struct */
+    il_status              status;
+    il_error               error;
 };
 
 static void
@@ -200,7 +201,7 @@ write_self(struct http_job *job)
 {
     struct self *e = container_of(job, struct self, job);
 
-    e->status = il__data_audit_add(e->server->data, &e->act, 1, &e->error);
+    e->status = il__data_audit_add(e->server->data, &e->action, 1, &e->error);
 }
 
 static void
@@ -209,7 +210,7 @@ self_written(struct http_job *job)
     struct self  *e  = container_of(job, struct self, job);
     struct self **at = &e->server->audit->selves;
 
-    count_rows(e->server, NULL, &e->act, 1, e->status, &e->error);
+    count_rows(e->server, NULL, &e->action, 1, e->status, &e->error);
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
@@ -217,9 +218,10 @@ self_written(struct http_job *job)
 }
 
 void
-http_audit_self(struct http_server *s, const struct http_act *act)
+http_audit_self(struct http_server *s, const struct http_action *action)
 {
-    const char  *texts[5] = { act->act, act->what, act->reason, act->outcome, act->details };
+    const char  *texts[5] = { action->action, action->what, action->reason, action->outcome,
+                              action->details };
     size_t       n_bytes  = 0;
     struct self *e;
 
@@ -233,14 +235,14 @@ http_audit_self(struct http_server *s, const struct http_act *act)
         texts[i] = il__put(&at, texts[i] != NULL ? texts[i] : "",
                            (texts[i] != NULL ? strlen(texts[i]) : 0) + 1);
     e->server        = s;
-    e->act           = (struct il__data_act){ .at_ms   = il__clock_wall_ms(),
-                                              .tenant  = "default",
-                                              .who     = "server",
-                                              .act     = texts[0],
-                                              .what    = texts[1],
-                                              .reason  = texts[2],
-                                              .outcome = texts[3],
-                                              .details = texts[4] };
+    e->action        = (struct il__data_action){ .at_ms   = il__clock_wall_ms(),
+                                                 .tenant  = "default",
+                                                 .who     = "server",
+                                                 .action  = texts[0],
+                                                 .what    = texts[1],
+                                                 .reason  = texts[2],
+                                                 .outcome = texts[3],
+                                                 .details = texts[4] };
     e->job           = (struct http_job){ .work = write_self, .then = self_written };
     e->next          = s->audit->selves;
     s->audit->selves = e;

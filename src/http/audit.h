@@ -26,13 +26,13 @@ void http_audit_ops(struct http_request *r, http_fn *then);
 
 /* Record one action of a request, then continue with then(r). tenant NULL = the caller's. Texts
  * are copied; NULL = "". */
-struct http_act {
-    const char *tenant, *act, *what, *reason, *outcome, *details;
+struct http_action {
+    const char *tenant, *action, *what, *reason, *outcome, *details;
 };
-void http_audit(struct http_request *r, const struct http_act *act, http_fn *then);
+void http_audit(struct http_request *r, const struct http_action *action, http_fn *then);
 
 /* Record an action of the server itself (actor "server"), such as "config.reload". Nothing waits
  * for the write. */
-void http_audit_self(struct http_server *s, const struct http_act *act);
+void http_audit_self(struct http_server *s, const struct http_action *action);
 
 #endif

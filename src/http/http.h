@@ -180,7 +180,7 @@ struct http_request {
     bool                 in_call;    /* r->call belongs to the il__async */
     bool                 in_errand;  /* r->job belongs to another thread */
     bool                 pooled;     /* ... one of the pool, see http_pool() */
-    bool                 gone;       /* ... and is cancelled */
+    bool                 cancelled;  /* ... and is to end early: http_on_disconnect() */
     bool                 left;       /* its connection is closed; the end follows the errand */
     bool                 call_now;   /* ... and was done before the submit returned */
     bool                 hung_up;

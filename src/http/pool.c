@@ -301,7 +301,7 @@ cancel(struct http_request *r)
     if (r->list != NULL)
         http_list_client_left(r);
     il__mutex_lock(&r->server->pool->mutex);
-    r->gone = true;
+    r->cancelled = true;
     if (r->disconnect_fn != NULL)
         r->disconnect_fn(r->disconnect_cookie);
     il__mutex_unlock(&r->server->pool->mutex);
@@ -313,7 +313,7 @@ http_on_disconnect(struct http_request *r, void (*fn)(void *cookie), void *cooki
     il__mutex_lock(&r->server->pool->mutex);
     r->disconnect_fn     = fn;
     r->disconnect_cookie = cookie;
-    if (r->gone && fn != NULL)
+    if (r->cancelled && fn != NULL)
         fn(cookie);
     il__mutex_unlock(&r->server->pool->mutex);
 }

@@ -26,5 +26,5 @@ http_reload(struct http_server *s)
     else
         http_log(s, HTTP_EVENT_reloaded, NULL);
     http_audit_self(
-        s, &(struct http_act){ .act = "config.reload", .what = "config", .outcome = "OK" });
+        s, &(struct http_action){ .action = "config.reload", .what = "config", .outcome = "OK" });
 }

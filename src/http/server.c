@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -85,18 +83,6 @@ raise_files(struct http_options *o)
 
 /* ---- the first key --------------------------------------------------------------------------- */
 
-/* Is standard output connected to systemd's journal? $JOURNAL_STREAM gives device and inode. */
-static bool
-is_in_journal(void)
-{
-    const char        *stream = getenv("JOURNAL_STREAM");
-    unsigned long long device, inode;
-    struct stat        out;
-
-    return stream != NULL && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
-           fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == device && out.st_ino == inode;
-}
-
 static il_status
 first_key(struct http_server *s, il_error *reterr)
 {
@@ -111,7 +97,7 @@ first_key(struct http_server *s, il_error *reterr)
 
     if (st != IL_OK || n > 0)
         return st;
-    bool to_log = s->o->no_first_key || is_in_journal();
+    bool to_log = s->o->no_first_key || http_is_in_journal();
 #ifdef IL_MUTANT_first_key_logged
     to_log = false;
 #endif
@@ -197,28 +183,6 @@ open_all(struct http_server *s, il_error *reterr)
     if (st == IL_OK)
         st = first_key(s, reterr);
     return st;
-}
-
-/* Tell systemd that we are ready (Type=notify): a datagram, if $NOTIFY_SOCKET is set. */
-void
-http_notify(const char *state)
-{
-    const char        *path    = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    size_t             n       = path != NULL ? strlen(path) : 0;
-
-    if (n == 0 || n >= sizeof address.sun_path)
-        return;
-    memcpy(address.sun_path, path, n);
-    if (path[0] == '@')
-        address.sun_path[0] = '\0';
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    /* On failure systemd itself reports it. */
-    IGNORE(sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const void *)&address,
-                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0);
-    (void)close(fd); /* a datagram is sent or not */
 }
 
 void

@@ -137,7 +137,12 @@ il_status http_stores_open(struct http_server *s, il_error *reterr) MUST_USE;
 /* ---- server.c -------------------------------------------------------------------------------- */
 
 void http_say_listening(struct http_server *s);
+
+/* ---- systemd.c ------------------------------------------------------------------------------- */
+
 void http_notify(const char *state); /* tell systemd */
+/* Is standard output connected to the journal? */
+bool http_is_in_journal(void);
 
 /* ---- listen.c -------------------------------------------------------------------------------- */
 

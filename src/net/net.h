@@ -1,6 +1,6 @@
 /*
- * net.h: HTTP client on top of libcurl. Used by the engine behind a server, by http steps and by
- * preflight probes.
+ * net.h: HTTP client on top of libcurl. Used by the engine behind a server, by http steps and
+ * preflight probes, and by the apps ingest and usage, which fetch their data with it.
  *
  *   curl.c     loads libcurl
  *   headers.c  the headers of a request

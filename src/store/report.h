@@ -27,4 +27,17 @@ struct il__finding {
 /* Called for each finding, in display order; the strings live for the call. */
 typedef void il__report_fn(void *cookie, const struct il__finding *f);
 
+/* Where the findings of a report go. */
+struct il__report {
+    il__report_fn *each;
+    void          *cookie;
+};
+
+static inline void
+il__tell(const struct il__report *to, enum il__finding_level level, const char *name,
+         const char *value, const char *means)
+{
+    to->each(to->cookie, &(struct il__finding){ level, name, value, means });
+}
+
 #endif

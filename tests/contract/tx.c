@@ -318,7 +318,7 @@ T_TEST(a_stalled_owner_is_rolled_back)
     il_tx *tx = begin(&c);
     push_in(tx, "j1");
     sql(c.db, "INSERT INTO paid VALUES ('j1')");
-    /* waits for the lock file until the guard has given it up */
+    /* waits for the lock file until the tx watch has given it up */
     T_IS(t_acquire(s, "k", "h"), IL_OK);
     T_EQ(sqlite3_exec(c.db, "INSERT INTO paid VALUES ('j9')", NULL, NULL, NULL), SQLITE_CONSTRAINT);
     T_EQ(il_tx_apply(tx, &late, 1, NULL), IL_TIMEOUT);

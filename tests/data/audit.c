@@ -1,23 +1,23 @@
 /*
- * audit.c: the audit log: listed newest first, in pages, by tenant and by act; old entries are
+ * audit.c: the audit log: listed newest first, in pages, by tenant and by action; old entries are
  * purged; any text is recorded.
  */
 #include <stdio.h>
 
 #include "data/place.h"
 
-struct acts {
+struct actions {
     unsigned n;
     uint64_t first, last; /* seq */
-    char     what[DATA_ACT_TEXT_BYTES_MAX + 1], reason[DATA_ACT_TEXT_BYTES_MAX + 1], who[512],
-        details[DATA_ACT_TEXT_BYTES_MAX + 1];
+    char     what[DATA_ACTION_TEXT_BYTES_MAX + 1], reason[DATA_ACTION_TEXT_BYTES_MAX + 1], who[512],
+        details[DATA_ACTION_TEXT_BYTES_MAX + 1];
     int64_t at_ms;
 };
 
 static void
-take(void *cookie, const struct il__data_act *a)
+take(void *cookie, const struct il__data_action *a)
 {
-    struct acts *as = cookie;
+    struct actions *as = cookie;
 
     T_TRUE(as->last == 0 || a->seq < as->last);
     if (as->first == 0)
@@ -32,39 +32,39 @@ take(void *cookie, const struct il__data_act *a)
 }
 
 static void
-add(struct il__data *d, const char *tenant, const char *act, unsigned n, int64_t at_ms)
+add(struct il__data *d, const char *tenant, const char *action, unsigned n, int64_t at_ms)
 {
-    struct il__data_act acts[10] = { { 0 } };
-    il_error            err;
+    struct il__data_action actions[10] = { { 0 } };
+    il_error               err;
 
-    T_TRUE(n <= ARRAY_LEN(acts));
+    T_TRUE(n <= ARRAY_LEN(actions));
     for (unsigned i = 0; i < n; i++)
-        acts[i] = (struct il__data_act){ .at_ms   = at_ms,
-                                         .tenant  = tenant,
-                                         .who     = "cli:root",
-                                         .act     = act,
-                                         .what    = "k",
-                                         .outcome = "OK" };
-    T_EQ(il__data_audit_add(d, acts, n, &err), IL_OK);
+        actions[i] = (struct il__data_action){ .at_ms   = at_ms,
+                                               .tenant  = tenant,
+                                               .who     = "cli:root",
+                                               .action  = action,
+                                               .what    = "k",
+                                               .outcome = "OK" };
+    T_EQ(il__data_audit_add(d, actions, n, &err), IL_OK);
 }
 
 static unsigned
-count(struct il__data *d, const char *tenant, const char *act, uint32_t limit)
+count(struct il__data *d, const char *tenant, const char *action, uint32_t limit)
 {
-    struct acts as = { .n = 0 };
-    il_error    err;
+    struct actions as = { .n = 0 };
+    il_error       err;
 
     for (unsigned before = 1; before != as.n;) {
         before = as.n;
-        T_EQ(il__data_audit_list(d, tenant, act, as.last, limit, take, &as, &err), IL_OK);
+        T_EQ(il__data_audit_list(d, tenant, action, as.last, limit, take, &as, &err), IL_OK);
     }
     return as.n;
 }
 
 D_TEST(newest_first_in_pages)
 {
-    struct acts as = { .n = 0 };
-    il_error    err;
+    struct actions as = { .n = 0 };
+    il_error       err;
 
     for (unsigned i = 0; i < 5; i++) {
         add(d, "a", "lock.break", 4, 0);
@@ -89,9 +89,9 @@ D_TEST(newest_first_in_pages)
 
 D_TEST(old_ones_are_purged)
 {
-    uint64_t    n = 0, n_all = 0;
-    struct acts as = { .n = 0 };
-    il_error    err;
+    uint64_t       n = 0, n_all = 0;
+    struct actions as = { .n = 0 };
+    il_error       err;
 
     for (unsigned i = 0; i < 120; i++)
         add(d, "old", "x", 10, 1000 + i);
@@ -108,31 +108,31 @@ D_TEST(old_ones_are_purged)
     T_EQ(il__data_audit_purge(d, INT64_MAX, &n, &err), IL_OK);
     T_EQU(n, 5);
     add(d, "later", "x", 1, 0);
-    struct acts later = { .n = 0 };
+    struct actions later = { .n = 0 };
     T_EQ(il__data_audit_list(d, NULL, NULL, 0, 1, take, &later, &err), IL_OK);
     T_TRUE(later.first > as.first + 5);
 }
 
 D_TEST(whatever_it_looks_like)
 {
-    static char         big[1 << 20];
-    struct il__data_act act = { .tenant  = NULL,
-                                .act     = "x",
-                                .who     = big,
-                                .what    = big,
-                                .reason  = "\xff a \xc3\xbc '\"; --\n",
-                                .details = NULL };
-    struct acts         as  = { .n = 0 };
-    il_error            err;
+    static char            big[1 << 20];
+    struct il__data_action action = { .tenant  = NULL,
+                                      .action  = "x",
+                                      .who     = big,
+                                      .what    = big,
+                                      .reason  = "\xff a \xc3\xbc '\"; --\n",
+                                      .details = NULL };
+    struct actions         as     = { .n = 0 };
+    il_error               err;
 
     memset(big, 'y', sizeof big - 1);
-    memcpy(big + DATA_ACT_TEXT_BYTES_MAX - 1, "\xc3\xbc",
+    memcpy(big + DATA_ACTION_TEXT_BYTES_MAX - 1, "\xc3\xbc",
            2); /* a character across the end is left out whole */
-    T_EQ(il__data_audit_add(d, &act, 1, &err), IL_OK);
+    T_EQ(il__data_audit_add(d, &action, 1, &err), IL_OK);
     T_EQ(il__data_audit_list(d, NULL, NULL, 0, 0, take, &as, &err), IL_OK);
     T_EQ(as.n, 1);
-    T_EQ(strlen(as.what), DATA_ACT_TEXT_BYTES_MAX - 1);
-    T_EQ(strspn(as.what, "y"), DATA_ACT_TEXT_BYTES_MAX - 1);
+    T_EQ(strlen(as.what), DATA_ACTION_TEXT_BYTES_MAX - 1);
+    T_EQ(strspn(as.what, "y"), DATA_ACTION_TEXT_BYTES_MAX - 1);
     T_EQ(strlen(as.who), 256);
     T_STREQ(as.reason, "? a \xc3\xbc '\"; --\n");
     T_STREQ(as.details, "");

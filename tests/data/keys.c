@@ -562,7 +562,8 @@ make_many(void *arg)
         il__data_key_hash(arg, secret, strlen(secret), hash);
         CHECK(il__data_key_find(arg, hash, t_key_take, &k, NULL) == IL_OK);
         CHECK(strcmp(k.id, id) == 0);
-        CHECK(il__data_audit_add(arg, &(struct il__data_act){ .act = "key.create", .what = id }, 1,
+        CHECK(il__data_audit_add(arg,
+                                 &(struct il__data_action){ .action = "key.create", .what = id }, 1,
                                  NULL) == IL_OK);
     }
     return NULL;

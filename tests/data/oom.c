@@ -19,7 +19,7 @@ ignore_key(void *cookie UNUSED, const struct il__data_key *key UNUSED)
 }
 
 static void
-ignore_act(void *cookie UNUSED, const struct il__data_act *act UNUSED)
+ignore_action(void *cookie UNUSED, const struct il__data_action *action UNUSED)
 {
 }
 
@@ -50,9 +50,9 @@ use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
     struct il__data_key key = {
         .tenant = "t", .role = DATA_ROLE_WRITE, .name = "n", .permissions = "a b"
     };
-    struct il__data_act act = { .tenant = "t", .act = "x", .reason = "\xff" };
-    char                id[DATA_ID_BYTES], made[DATA_KEY_BYTES_MAX];
-    unsigned char       hash[DATA_HASH_BYTES];
+    struct il__data_action action = { .tenant = "t", .action = "x", .reason = "\xff" };
+    char                   id[DATA_ID_BYTES], made[DATA_KEY_BYTES_MAX];
+    unsigned char          hash[DATA_HASH_BYTES];
 
     il_status st = il__data_key_create(d, &key, true, id, made, err);
     if (st != IL_OK)
@@ -63,9 +63,9 @@ use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
         (st = il__data_key_list(d, NULL, NULL, 10, ignore_key, NULL, err)) != IL_OK ||
         (st = il__data_key_used(d, id, 1800000000000, err)) != IL_OK ||
         (st = il__data_key_revoke(d, "t", id, true, err)) != IL_OK ||
-        (st = il__data_audit_add(d, &act, 1, err)) != IL_OK)
+        (st = il__data_audit_add(d, &action, 1, err)) != IL_OK)
         return st;
-    st = il__data_audit_list(d, "t", NULL, 0, 10, ignore_act, NULL, err);
+    st = il__data_audit_list(d, "t", NULL, 0, 10, ignore_action, NULL, err);
     return st == IL_OK ? use_history(d, err) : st;
 }
 

@@ -61,7 +61,7 @@ work(void *arg)
 }
 
 static void
-make_keys_and_acts(struct il__data *d)
+make_keys_and_actions(struct il__data *d)
 {
     char         id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
     struct t_key k;
@@ -71,8 +71,8 @@ make_keys_and_acts(struct il__data *d)
         t_key_make(d, "t", DATA_ROLE_WRITE, id, secret);
         T_EQ(t_key_find(d, secret, &k), IL_OK);
         T_EQ(il__data_key_used(d, id, 1800000000000 + (int64_t)i * 60000, &err), IL_OK);
-        T_EQ(il__data_audit_add(d, &(struct il__data_act){ .act = "key.create", .what = id }, 1,
-                                &err),
+        T_EQ(il__data_audit_add(d, &(struct il__data_action){ .action = "key.create", .what = id },
+                                1, &err),
              IL_OK);
         if (i % 2 == 0)
             T_EQ(il__data_key_revoke(d, "t", id, true, &err), IL_OK);
@@ -110,7 +110,7 @@ U_TEST(a_store_at_work)
     il_error err;
     T_EQ(il_open(p.url, NULL, &h, &err), IL_OK);
     struct il__data *d = t_data_open(&p, NULL);
-    make_keys_and_acts(d);
+    make_keys_and_actions(d);
     for (unsigned i = 0; i < N_WORKERS; i++) {
         t_proc_say(&procs[i], "stop");
         if (t_proc_exit(&procs[i], LIMIT_MS) != 0)
@@ -296,9 +296,9 @@ U_TEST(a_writer_that_is_stopped)
 static int
 fill_the_disk(void *arg)
 {
-    const struct t_place *p   = arg;
-    struct il__data_act   act = { .act = "x" };
-    char         text[DATA_ACT_TEXT_BYTES_MAX + 1], id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
+    const struct t_place  *p      = arg;
+    struct il__data_action action = { .action = "x" };
+    char text[DATA_ACTION_TEXT_BYTES_MAX + 1], id[DATA_ID_BYTES], secret[DATA_KEY_BYTES_MAX];
     struct t_key k;
     il_error     err;
     il_status    st = IL_OK;
@@ -310,14 +310,14 @@ fill_the_disk(void *arg)
     t_key_make(d, "t", DATA_ROLE_READ, id, secret);
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    act.reason            = text;
+    action.reason         = text;
     for (unsigned i = 0; st == IL_OK && i < 10000; i++)
-        st = il__data_audit_add(d, &act, 1, &err);
+        st = il__data_audit_add(d, &action, 1, &err);
     T_EQ(st, IL_FULL);
     T_HAS(err.message, "disk full");
     T_EQ(t_key_find(d, secret, &k), IL_OK); /* reading goes on */
     T_EQ(mount("interlock-test", p->dir, "tmpfs", MS_REMOUNT, "size=4096k"), 0);
-    T_EQ(il__data_audit_add(d, &act, 1, &err), IL_OK);
+    T_EQ(il__data_audit_add(d, &action, 1, &err), IL_OK);
     il__data_close(d);
     char out[4096];
     T_STREQ(t_place_ask(p, "PRAGMA integrity_check", NULL, out), "ok");

@@ -17,9 +17,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "harness/redis.h"
 #include "harness/server.h"
 #include "store/postgres/postgres_internal.h"
+
+#include "postgres_functions.inc"
 
 #define START_MS 60000
 #define ARGS_MAX 64
@@ -392,13 +395,24 @@ connect_admin(void)
     say("SELECT set_config('client_min_messages', 'error', false)", out);
 }
 
+/* A fingerprint of everything that a fresh install creates. */
+static uint64_t
+fingerprint(void)
+{
+    uint64_t h = il__hash_stable(sql_functions, sizeof sql_functions - 1, 0);
+
+    for (int v = 0; v < il__pg_schema.version; v++)
+        h = il__hash_stable(il__pg_schema.steps[v], strlen(il__pg_schema.steps[v]), h);
+    return h;
+}
+
 /* An empty schema, unless what another program of the same build installed is there. */
 static void
 prepare_schema(const char *schema)
 {
     char sql[512], out[T_PG_TEXT_BYTES], mark[32];
 
-    (void)snprintf(mark, sizeof mark, "%016" PRIx64, il__pg_fingerprint());
+    (void)snprintf(mark, sizeof mark, "%016" PRIx64, fingerprint());
     (void)snprintf(sql, sizeof sql, "SELECT obj_description(to_regnamespace('%s'), 'pg_namespace')",
                    schema);
     say(sql, out);

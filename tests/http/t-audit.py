@@ -1,4 +1,4 @@
-"""Every administrative act is recorded before the response: who, when, what, why, outcome."""
+"""Every administrative action is recorded before the response: who, when, what, why, outcome."""
 import sqlite3
 import time
 

@@ -84,6 +84,13 @@ static const char sql_job_any[] =
     same("--names names --replace @schema.=il_ --replace seq=no sql job.sql",
          (job % 0).replace("@schema.", "il_").replace("seq", "no"))
 
+    # A statement of a seeded bug.
+    write("bug.sql", "-- name: a\n1\n\n-- name: b if mutant bug\n2\n\n-- name: c\n3\n")
+    a, b, c = (f'static const char sql_{x}[] =\n    "{n}\\n"\n    "";\n' for x, n in ("a1", "b2", "c3"))
+    same("sql bug.sql", a + c)
+    same("--mutant other sql bug.sql", a + c)
+    same("--mutant bug sql bug.sql", a + b + c)
+
     # Several files as one; a part serves all of them.
     write("parts.sql", "-- part: columns\na, b\n")
     write("more.sql", "SELECT @columns@;\n")

@@ -217,15 +217,15 @@ act(struct work_run *run, struct doing *d)
 static bool
 execute(struct work_run *run)
 {
-    static const struct work_hooks hooks = { .stop = on_stop };
-    struct doing                   d     = { .t = run->cookie };
+    static const struct work_callbacks callbacks = { .stop = on_stop };
+    struct doing                       d         = { .t = run->cookie };
 
     il__mutex_init(&d.mutex, IL__MUTEX_execution);
     il__cond_init(&d.changed);
     leave_mark(d.t, run);
-    work_run_hook(run, &hooks, &d);
+    work_run_callbacks(run, &callbacks, &d);
     bool done = act(run, &d);
-    work_run_hook(run, NULL, NULL);
+    work_run_callbacks(run, NULL, NULL);
     CHECK(pthread_cond_destroy(&d.changed) == 0);
     il__mutex_destroy(&d.mutex);
     t_event_add(&d.t->returned);

@@ -247,17 +247,17 @@ keep(struct doing *d, const struct check_result *r)
 static bool
 execute(struct work_run *run)
 {
-    static const struct work_hooks hooks = { .stop = on_stop, .watch = on_watch };
-    const struct check_subject    *s     = run->subject;
+    static const struct work_callbacks callbacks = { .stop = on_stop, .watch = on_watch };
+    const struct check_subject        *s         = run->subject;
     struct doing d = { .app = run->cookie, .set = s->set, .run = run, .deadline_ns = INT64_MAX };
     struct check_how    how = { .url = url_of, .tables = tables_of, .cookie = &d };
     struct check_watch  w   = { watch, &d };
     struct check_result r;
 
     il__mutex_init(&d.mutex, IL__MUTEX_checks);
-    work_run_hook(run, &hooks, &d);
+    work_run_callbacks(run, &callbacks, &d);
     il__check_run(s->check, &how, &w, &r);
-    work_run_hook(run, NULL, NULL); /* nobody uses d any more */
+    work_run_callbacks(run, NULL, NULL); /* nobody uses d any more */
     bool done = keep(&d, &r);
     il__check_result_release(&r);
     il__mutex_destroy(&d.mutex);

@@ -193,7 +193,7 @@ on_watch(void *cookie, int64_t now_ns)
     return il__ingestion_advisory_lost(cookie) ? INT64_MAX : now_ns + 1000 * IL__NS_PER_MS;
 }
 
-static const struct work_hooks hooks = { .stop = on_stop, .watch = on_watch };
+static const struct work_callbacks callbacks = { .stop = on_stop, .watch = on_watch };
 
 static void
 read_parameters(struct ingestion *g)
@@ -279,7 +279,7 @@ static void
 release(struct ingestion *g)
 {
     il__ingestion_unlock(g);
-    work_run_hook(g->run, NULL, NULL); /* nobody else uses it any more */
+    work_run_callbacks(g->run, NULL, NULL); /* nobody else uses it any more */
     for (size_t i = 0; i < g->n_conns; i++)
         il__fetch_close(g->conns[i]);
     leave_tables(g);
@@ -302,7 +302,7 @@ execute(struct work_run *run)
     il__mutex_init(&g->mutex, IL__MUTEX_ingestion);
     il__cond_init(&g->changed);
     read_parameters(g);
-    work_run_hook(run, &hooks, g);
+    work_run_callbacks(run, &callbacks, g);
     bool done = open_tables(g) && perform(g);
     if (!done && atomic_load(&g->lost))
         il__ingestion_fail(g, il_status_name(IL_LOST), NULL,

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/thread.h"
 
-/* ---- hooks ----------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static void
 on_stop(void *cookie)
@@ -59,9 +59,9 @@ on_watch(void *cookie, int64_t now_ns)
     return next_ns;
 }
 
-static const struct work_hooks hooks = { .stop    = on_stop,
-                                         .renewed = on_renewed,
-                                         .watch   = on_watch };
+static const struct work_callbacks callbacks = { .stop    = on_stop,
+                                                 .renewed = on_renewed,
+                                                 .watch   = on_watch };
 
 /* ---- the current stage ----------------------------------------------------------------------- */
 
@@ -179,9 +179,9 @@ runner_execute(struct work_run *run)
     il__mutex_init(&e->mutex, IL__MUTEX_execution);
     il__cond_init(&e->changed);
     run->own = e;
-    work_run_hook(run, &hooks, e);
+    work_run_callbacks(run, &callbacks, e);
     run_steps(e);
-    work_run_hook(run, NULL, NULL); /* no hook uses it any more */
+    work_run_callbacks(run, NULL, NULL); /* no callback uses it any more */
     return e->n_done == e->pipeline->n_steps && !e->failed;
 }
 

@@ -116,9 +116,9 @@ did_reload(struct http_request *r)
     const struct reload_work *w = r->state;
 
     http_audit(r,
-               &(struct http_act){ .act     = "pipelines.reload",
-                                   .what    = "pipelines",
-                                   .outcome = il_status_name(w->status) },
+               &(struct http_action){ .action  = "pipelines.reload",
+                                      .what    = "pipelines",
+                                      .outcome = il_status_name(w->status) },
                recorded);
 }
 

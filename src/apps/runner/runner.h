@@ -40,7 +40,7 @@
  *   pipeline_check.c   parses check steps
  *   pipeline_field.c   parses texts with parameters
  *   pipeline_advice.c  advice about valid files
- *   template.c         finds the parameters in a text
+ *   template_parse.c   finds the parameters in a text
  *   expand.c           substitutes them
  *   graph.c            the order of steps
  *

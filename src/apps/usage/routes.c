@@ -218,9 +218,9 @@ answer_day(struct http_request *r)
 
     if (h->force)
         http_audit(r,
-                   &(struct http_act){ .act     = "usage.refresh",
-                                       .what    = h->key,
-                                       .outcome = il_status_name(h->result.status) },
+                   &(struct http_action){ .action  = "usage.refresh",
+                                          .what    = h->key,
+                                          .outcome = il_status_name(h->result.status) },
                    say_day);
     else
         say_day(r);

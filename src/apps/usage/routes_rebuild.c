@@ -87,9 +87,9 @@ limited(struct http_request *r)
     const struct starting *w = r->ended_cookie;
 
     http_audit(r,
-               &(struct http_act){ .act     = "usage.rebuild",
-                                   .what    = w->id,
-                                   .outcome = il_status_name(w->start.status) },
+               &(struct http_action){ .action  = "usage.rebuild",
+                                      .what    = w->id,
+                                      .outcome = il_status_name(w->start.status) },
                say_start);
 }
 

@@ -30,9 +30,9 @@ execution_of(struct work_run *run)
 /* ---- requests to stop ------------------------------------------------------------------------ */
 
 /*
- * The first reason stays, except that a lost lease overrides it. should_stop is set before the hook
- * is called, and the hook takes the app's mutex: a thread of the app that checks should_stop under
- * that mutex either sees it, or is seen by the hook.
+ * The first reason stays, except that a lost lease overrides it. should_stop is set before the
+ * callback is called, and the callback takes the app's mutex: a thread of the app that checks
+ * should_stop under that mutex either sees it, or is seen by the callback.
  */
 static void
 stop_locked(struct work_execution *e, enum work_reason why, const char *text)
@@ -44,8 +44,8 @@ stop_locked(struct work_execution *e, enum work_reason why, const char *text)
         (void)snprintf(e->text, sizeof e->text, "%s", text != NULL ? text : "");
     }
     atomic_store(&e->should_stop, true);
-    if (e->hooks != NULL && e->hooks->stop != NULL)
-        e->hooks->stop(e->hooks_cookie);
+    if (e->callbacks != NULL && e->callbacks->stop != NULL)
+        e->callbacks->stop(e->callbacks_cookie);
 }
 
 static void
@@ -107,19 +107,19 @@ work_run_lost(struct work_run *run)
 }
 
 void
-work_run_hook(struct work_run *run, const struct work_hooks *hooks, void *cookie)
+work_run_callbacks(struct work_run *run, const struct work_callbacks *callbacks, void *cookie)
 {
     struct work_execution *e = execution_of(run);
 
     il__mutex_lock(&e->mutex);
-    e->hooks        = hooks;
-    e->hooks_cookie = cookie;
-    if (hooks != NULL && hooks->renewed != NULL)
-        hooks->renewed(cookie, e->lease_ns);
-    if (hooks != NULL && hooks->stop != NULL && e->reason != WORK_GO)
-        hooks->stop(cookie);
+    e->callbacks        = callbacks;
+    e->callbacks_cookie = cookie;
+    if (callbacks != NULL && callbacks->renewed != NULL)
+        callbacks->renewed(cookie, e->lease_ns);
+    if (callbacks != NULL && callbacks->stop != NULL && e->reason != WORK_GO)
+        callbacks->stop(cookie);
     il__mutex_unlock(&e->mutex);
-    if (hooks != NULL)
+    if (callbacks != NULL)
         work_run_poke(run);
 }
 
@@ -195,8 +195,8 @@ on_renewed(void *cookie, il_run *run UNUSED, int64_t deadline_ns)
     e->renewed_ns    = il__clock_boot_ns();
     e->unrenewed     = false;
     e->lease_ns      = deadline_ns;
-    if (e->hooks != NULL && e->hooks->renewed != NULL)
-        e->hooks->renewed(e->hooks_cookie, deadline_ns);
+    if (e->callbacks != NULL && e->callbacks->renewed != NULL)
+        e->callbacks->renewed(e->callbacks_cookie, deadline_ns);
     bool tell = e->executing && (e->told_ns == 0 || e->renewed_ns - e->told_ns >= RENEWALS_NS);
     if (tell)
         e->told_ns = e->renewed_ns;
@@ -296,8 +296,8 @@ watch(struct work_execution *e, int64_t now_ns)
         if (w->stopping)
             next_ns = MIN(next_ns, w->stop_ns);
     }
-    if (e->hooks != NULL && e->hooks->watch != NULL) {
-        int64_t own_ns = e->hooks->watch(e->hooks_cookie, now_ns);
+    if (e->callbacks != NULL && e->callbacks->watch != NULL) {
+        int64_t own_ns = e->callbacks->watch(e->callbacks_cookie, now_ns);
         next_ns        = MIN(next_ns, own_ns);
     }
     return next_ns;
@@ -507,7 +507,7 @@ execution_main(void *arg)
         begin(e, &op);
         il_op_release(&op);
         bool done = kind->execute(&e->pub);
-        work_run_hook(&e->pub, NULL, NULL);
+        work_run_callbacks(&e->pub, NULL, NULL);
         work_conclude(e, done);
         il_run_free(e->run); /* no callback is called after this */
         e->run = NULL;

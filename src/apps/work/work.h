@@ -262,12 +262,12 @@ void work_run_lost(struct work_run *run);
 /*
  * What is to be called when something happens to the run; any may be NULL. All are called with the
  * run's mutex held: they must not block, and must not call functions that take it (work_run_reason,
- * _fail, _lost, _may_begin, _hook).
+ * _fail, _lost, _may_begin, _callbacks).
  */
-struct work_hooks {
+struct work_callbacks {
     void (*stop)(void *cookie); /* it is to stop; perhaps more than once */
     /* its lease was renewed: the new local deadline, CLOCK_BOOTTIME; also called by
-     * work_run_hook() */
+     * work_run_callbacks() */
     void (*renewed)(void *cookie, int64_t deadline_ns);
     /* Compare deadlines of the app's own with the clock. Returns when to call it again; INT64_MAX
      * = never. Now, if work_run_poke() is called. */
@@ -275,9 +275,9 @@ struct work_hooks {
 };
 /* Set them, or with NULL remove them: no call is in progress when it returns. If the run is to stop
  * already, stop is called at once. */
-void work_run_hook(struct work_run *run, const struct work_hooks *hooks, void *cookie);
-/* Have `watch` called now. Not from a hook: it takes the executor's mutex, which is ranked above
- * the run's. */
+void work_run_callbacks(struct work_run *run, const struct work_callbacks *callbacks, void *cookie);
+/* Have `watch` called now. Not from a callback: it takes the executor's mutex, which is ranked
+ * above the run's. */
 void work_run_poke(struct work_run *run);
 
 /* Show what it does, and how far it is (percent). A sign of life. */

@@ -2,10 +2,10 @@
  * work_internal.h: shared by the files of the executor. work.h gives the overview.
  *
  * Mutexes, in locking order (enforced by src/base/mutex.def): those of apps; work.mutex,
- * work_execution.mutex; those that hooks of an app take; work_live.mutex, work_writers.mutex;
+ * work_execution.mutex; those that callbacks of an app take; work_live.mutex, work_writers.mutex;
  * work_recorder.mutex last. None is held during a call that may wait for the store or the data
  * store. Callbacks of il_run (on_cancel, on_lost, on_renewed) take only work_execution.mutex and
- * what hooks take.
+ * what callbacks take.
  */
 #ifndef IL_APPS_WORK_INTERNAL_H
 #define IL_APPS_WORK_INTERNAL_H
@@ -40,24 +40,24 @@ struct work_execution {
     struct work_live       live;
     bool                   live_ready;
     _Atomic int64_t        sign_ns; /* last sign of life; 0 = never */
-    /* set under the mutex, before the hook is called; read without it */
+    /* set under the mutex, before the callback is called; read without it */
     atomic_bool should_stop;
 
-    struct il__mutex         mutex; /* protects what follows */
-    const struct work_hooks *hooks; /* NULL = none */
-    void                    *hooks_cookie;
-    bool                     executing; /* between start and finish: it can be stopped */
-    bool                     concluded; /* the outcome is decided */
-    il_run_state             end_state; /* what it was, for hooks */
-    char                     end_text[WORK_TEXT_BYTES];
-    enum work_reason         reason;
-    bool                     failed_by_timeout;
-    char                     text[WORK_TEXT_BYTES]; /* of the reason */
-    int64_t                  renewals, renewed_at_ms, renewed_ns;
-    int64_t                  lease_ns;  /* its last known local deadline */
-    int64_t                  told_ns;   /* when renewals were last recorded in the history */
-    bool                     unrenewed; /* the warning was given for this lapse */
-    bool                     expiring;  /* was noted */
+    struct il__mutex             mutex;     /* protects what follows */
+    const struct work_callbacks *callbacks; /* NULL = none */
+    void                        *callbacks_cookie;
+    bool                         executing; /* between start and finish: it can be stopped */
+    bool                         concluded; /* the outcome is decided */
+    il_run_state                 end_state; /* what it was, for hook.c */
+    char                         end_text[WORK_TEXT_BYTES];
+    enum work_reason             reason;
+    bool                         failed_by_timeout;
+    char                         text[WORK_TEXT_BYTES]; /* of the reason */
+    int64_t                      renewals, renewed_at_ms, renewed_ns;
+    int64_t                      lease_ns;  /* its last known local deadline */
+    int64_t                      told_ns;   /* when renewals were last recorded in the history */
+    bool                         unrenewed; /* the warning was given for this lapse */
+    bool                         expiring;  /* was noted */
 };
 
 /* Start executing a slot on its own thread, with a reference to the subject of its own. work.mutex

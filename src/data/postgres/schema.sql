@@ -56,7 +56,7 @@ CREATE TABLE audit (
     at_ms   bigint NOT NULL,
     tenant  text COLLATE "C" NOT NULL,
     who     text   NOT NULL,
-    act     text COLLATE "C" NOT NULL,
+    action  text COLLATE "C" NOT NULL,
     what    text   NOT NULL,
     reason  text   NOT NULL,
     outcome text   NOT NULL,
@@ -64,8 +64,8 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_at ON audit (at_ms);
 CREATE INDEX audit_tenant ON audit (tenant, seq);
-CREATE INDEX audit_act ON audit (act, seq);
-CREATE INDEX audit_both ON audit (tenant, act, seq);
+CREATE INDEX audit_action ON audit (action, seq);
+CREATE INDEX audit_both ON audit (tenant, action, seq);
 
 -- Details of runs, in addition to their row in the store.
 

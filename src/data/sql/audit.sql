@@ -1,12 +1,12 @@
--- audit.sql: the audit log of administrative acts. Entries are never changed.
+-- audit.sql: the audit log of administrative actions. Entries are never changed.
 
 -- part: audit_columns
-at_ms, tenant, who, act, what, reason, outcome, details
+at_ms, tenant, who, action, what, reason, outcome, details
 
 -- name: audit_add
 -- Add an entry to the audit log. Race-free: it reads nothing, and the engine gives each entry a seq
 -- of its own. On PostgreSQL an entry may become visible after one with a greater seq.
--- params:  1 at_ms  2 tenant  3 who  4 act  5 what  6 reason  7 outcome  8 details
+-- params:  1 at_ms  2 tenant  3 who  4 action  5 what  6 reason  7 outcome  8 details
 INSERT INTO @schema.audit (@audit_columns@)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
@@ -26,19 +26,19 @@ FROM @schema.audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2;
 SELECT seq, @audit_columns@
 FROM @schema.audit WHERE tenant = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2;
 
--- name: audit_list_act
--- The same for one act. Race-free: as audit_list.
--- params:  1 before  2 limit  3 act
+-- name: audit_list_action
+-- The same for one action. Race-free: as audit_list.
+-- params:  1 before  2 limit  3 action
 -- returns: seq, audit_columns
 SELECT seq, @audit_columns@
-FROM @schema.audit WHERE act = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2;
+FROM @schema.audit WHERE action = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2;
 
 -- name: audit_list_both
--- The same for one tenant and one act. Race-free: as audit_list.
--- params:  1 before  2 limit  3 tenant  4 act
+-- The same for one tenant and one action. Race-free: as audit_list.
+-- params:  1 before  2 limit  3 tenant  4 action
 -- returns: seq, audit_columns
 SELECT seq, @audit_columns@
-FROM @schema.audit WHERE tenant = $3 AND act = $4 AND seq < $1 ORDER BY seq DESC LIMIT $2;
+FROM @schema.audit WHERE tenant = $3 AND action = $4 AND seq < $1 ORDER BY seq DESC LIMIT $2;
 
 -- name: audit_purge
 -- Delete the oldest entries, at most a thousand. Race-free: of two purges that chose the same entry

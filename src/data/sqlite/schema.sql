@@ -56,7 +56,7 @@ CREATE TABLE il_audit (
     at_ms   INTEGER NOT NULL,
     tenant  TEXT    NOT NULL,
     who     TEXT    NOT NULL,
-    act     TEXT    NOT NULL,
+    action  TEXT    NOT NULL,
     what    TEXT    NOT NULL,
     reason  TEXT    NOT NULL,
     outcome TEXT    NOT NULL,
@@ -64,8 +64,8 @@ CREATE TABLE il_audit (
 ) STRICT;
 CREATE INDEX il_audit_at ON il_audit (at_ms);
 CREATE INDEX il_audit_tenant ON il_audit (tenant, seq);
-CREATE INDEX il_audit_act ON il_audit (act, seq);
-CREATE INDEX il_audit_both ON il_audit (tenant, act, seq);
+CREATE INDEX il_audit_action ON il_audit (action, seq);
+CREATE INDEX il_audit_both ON il_audit (tenant, action, seq);
 
 -- Details of runs, in addition to their row in the store.
 

@@ -21,8 +21,8 @@ SELECT @column FROM @table WHERE @where LIMIT 1;
 -- returns: the primary key, the new value
 UPDATE @table SET @column = @column + @delta WHERE @where RETURNING @key, @column;
 
--- name: row_set_value
--- Only for the seeded bug guard_read_modify_write: a number that was computed outside.
+-- name: row_set_value if mutant guard_read_modify_write
+-- A number that was computed outside.
 UPDATE @table SET @column = @delta WHERE @where RETURNING @key, @column;
 
 -- name: row_set

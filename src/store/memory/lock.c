@@ -257,10 +257,10 @@ acquire_new(struct mem_store *m, il_op *op, struct mem_key *k, const struct mem_
 
     if (!il__mem_rank_ok(m, op, names))
         return;
-    enum il__verdict verdict = il__conflict(&live, in->mode, in->permits);
-    if (verdict == IL__OTHER_N)
+    enum il__compatibility fit = il__conflict(&live, in->mode, in->permits);
+    if (fit == IL__OTHER_N)
         il__op_end(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    else if (verdict == IL__COMPATIBLE && !il__mem_has_queue(k))
+    else if (fit == IL__COMPATIBLE && !il__mem_has_queue(k))
         IGNORE(il__mem_grant(m, op, k, names) == NULL); /* the op says so */
     else if (in->wait_ms == 0)
         il__mem_answer_held(m, op, k);
@@ -278,7 +278,7 @@ il__mem_acquire(struct mem_store *m, il_op *op, const struct mem_names *names)
     if (k != NULL) {
         il__mem_expire(m, k, NULL);
         own   = il__mem_find_holder(m, k, &k->leases, op->holder);
-        ended = il__mem_find_ended(m, names); /* settling may have just ended this holder's lease */
+        ended = il__mem_find_ended(m, names); /* this holder's lease may have just expired */
     } else {
         k = il__mem_key_add(m, names->key, op);
         if (k == NULL) {
@@ -319,7 +319,7 @@ answer_not_current(struct mem_store *m, il_op *op, struct mem_key *k)
         op->status = IL_NOT_HELD;
 }
 
-/* Settle the key and find the lease that a renew or release names; NULL if it is not current. */
+/* Expire the key and find the lease that a renew or release names; NULL if it is not current. */
 static struct mem_hold *
 find_current(struct mem_store *m, const il_op *op, struct mem_key **ret_k)
 {

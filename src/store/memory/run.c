@@ -9,10 +9,10 @@
 #include "core/limits.h"
 #include "core/op.h"
 
-/* Settle the key of a run; returns it, or NULL if it has no holder or waiter. The caller drops it
+/* Expire the key of a run; returns it, or NULL if it has no holder or waiter. The caller drops it
  * if it is idle. */
 static struct mem_key *
-settle_key(struct mem_store *m, const struct mem_run *r)
+expire_key(struct mem_store *m, const struct mem_run *r)
 {
     struct mem_key *k =
         il__mem_key_find(m, il__mem_hash_key(m, r->tenant, r->key), r->tenant, r->key);
@@ -238,7 +238,7 @@ cancel(struct mem_store *m, il_op *op, struct mem_run *r)
 static void
 change(struct mem_store *m, il_op *op, struct mem_run *r)
 {
-    struct mem_key *k = settle_key(m, r);
+    struct mem_key *k = expire_key(m, r);
 
     if (op->type == IL_OP_RUN_STAGE)
         stage(m, op, r);

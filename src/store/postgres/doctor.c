@@ -16,29 +16,21 @@
 #define REQUEST_BYTES_MAX 4096
 
 struct report {
-    il__report_fn *each;
-    void          *cookie;
-    const json_t  *is;
+    struct il__report to;
+    const json_t     *is;
 };
-
-static void
-tell(const struct report *r, enum il__finding_level level, const char *name, const char *value,
-     const char *means)
-{
-    r->each(r->cookie, &(struct il__finding){ level, name, value, means });
-}
 
 static void
 tell_server(const struct report *r)
 {
     bool old = il__remote_number(r->is, "server_version_num") < 130000;
 
-    tell(r, old ? IL__FINDING_WARN : IL__FINDING_GOOD, "server_version",
-         il__remote_text(r->is, "server_version"),
-         old ? "older than the oldest tested version, 13" : "supported version");
+    il__tell(&r->to, old ? IL__FINDING_WARN : IL__FINDING_GOOD, "server_version",
+             il__remote_text(r->is, "server_version"),
+             old ? "older than the oldest tested version, 13" : "supported version");
     if (il__remote_number(r->is, "in_recovery") != 0)
-        tell(r, IL__FINDING_BAD, "recovery", "standby",
-             "nothing can be granted here: connect to the primary");
+        il__tell(&r->to, IL__FINDING_BAD, "recovery", "standby",
+                 "nothing can be granted here: connect to the primary");
 }
 
 /* Off where it should be on. */
@@ -49,7 +41,7 @@ tell_switch(const struct report *r, const char *name, enum il__finding_level off
     const char *value = il__remote_text(r->is, name);
     bool        is_on = strcmp(value, "off") != 0;
 
-    tell(r, is_on ? IL__FINDING_GOOD : off, name, value, is_on ? on_means : off_means);
+    il__tell(&r->to, is_on ? IL__FINDING_GOOD : off, name, value, is_on ? on_means : off_means);
 }
 
 /* Does this role have the rights that verbs need? */
@@ -63,25 +55,29 @@ tell_role(const struct report *r)
     bool        writes    = strcmp(read_only, "off") == 0;
     char        text[VALUE_BYTES];
 
-    tell(r, committed ? IL__FINDING_GOOD : IL__FINDING_NOTE, "default_transaction_isolation",
-         isolation,
-         committed ? "reads under a mutex see everything committed before"
-                   : "each call needs two extra round trips; set it to 'read committed' for the "
-                     "role or database");
-    tell(r, writes ? IL__FINDING_GOOD : IL__FINDING_BAD, "default_transaction_read_only", read_only,
-         writes ? "writes are possible"
-                : "nothing can be granted; set default_transaction_read_only = off for the role or "
-                  "database");
+    il__tell(&r->to, committed ? IL__FINDING_GOOD : IL__FINDING_NOTE,
+             "default_transaction_isolation", isolation,
+             committed
+                 ? "reads under a mutex see everything committed before"
+                 : "each call needs two extra round trips; set it to 'read committed' for the "
+                   "role or database");
+    il__tell(
+        &r->to, writes ? IL__FINDING_GOOD : IL__FINDING_BAD, "default_transaction_read_only",
+        read_only,
+        writes ? "writes are possible"
+               : "nothing can be granted; set default_transaction_read_only = off for the role or "
+                 "database");
     if (n_denied == 0)
         (void)snprintf(text, sizeof text, "%.60s", il__remote_text(r->is, "role"));
     else
         (void)snprintf(text, sizeof text, "%.40s, not for %" PRId64 " of %" PRId64,
                        il__remote_text(r->is, "role"), n_denied,
                        il__remote_number(r->is, "n_relations"));
-    tell(r, n_denied == 0 ? IL__FINDING_GOOD : IL__FINDING_BAD, "privileges", text,
-         n_denied == 0 ? "the role can write all tables of the store"
-                       : "ops fail; grant the role SELECT, INSERT, UPDATE, DELETE on all tables "
-                         "and USAGE, UPDATE on all sequences of the schema");
+    il__tell(&r->to, n_denied == 0 ? IL__FINDING_GOOD : IL__FINDING_BAD, "privileges", text,
+             n_denied == 0
+                 ? "the role can write all tables of the store"
+                 : "ops fail; grant the role SELECT, INSERT, UPDATE, DELETE on all tables "
+                   "and USAGE, UPDATE on all sequences of the schema");
 }
 
 static void
@@ -94,10 +90,11 @@ tell_durability(const struct report *r)
                 "a crash of the machine loses acknowledged leases and can damage the database");
     tell_switch(r, "full_page_writes", IL__FINDING_WARN, "torn pages are repaired after a crash",
                 "a crash of the machine can damage pages");
-    tell(r, on ? IL__FINDING_GOOD : IL__FINDING_BAD, "synchronous_commit", commit,
-         on ? "acknowledged data survives a crash of the server"
-            : "a crash of the server loses the latest acknowledged commits: a key may be granted "
-              "twice");
+    il__tell(
+        &r->to, on ? IL__FINDING_GOOD : IL__FINDING_BAD, "synchronous_commit", commit,
+        on ? "acknowledged data survives a crash of the server"
+           : "a crash of the server loses the latest acknowledged commits: a key may be granted "
+             "twice");
 }
 
 static void
@@ -109,14 +106,16 @@ tell_standbys(const struct report *r)
 
     (void)snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " asynchronous", n, n_async);
     if (n == 0)
-        tell(r, IL__FINDING_NOTE, "standbys", "none",
-             "if this server is lost, its leases are lost too");
+        il__tell(&r->to, IL__FINDING_NOTE, "standbys", "none",
+                 "if this server is lost, its leases are lost too");
     else if (n_async > 0)
-        tell(r, IL__FINDING_WARN, "standbys", text,
-             "a failover to an asynchronous standby can lose acknowledged grants, and fences may "
-             "repeat: set synchronous_standby_names");
+        il__tell(
+            &r->to, IL__FINDING_WARN, "standbys", text,
+            "a failover to an asynchronous standby can lose acknowledged grants, and fences may "
+            "repeat: set synchronous_standby_names");
     else
-        tell(r, IL__FINDING_GOOD, "standbys", text, "a failover loses no acknowledged data");
+        il__tell(&r->to, IL__FINDING_GOOD, "standbys", text,
+                 "a failover loses no acknowledged data");
 }
 
 static void
@@ -128,15 +127,16 @@ tell_upkeep(const struct report *r)
     tell_switch(r, "autovacuum", IL__FINDING_BAD, "expired rows are cleaned up",
                 "tables grow without bound and become slower");
     (void)snprintf(text, sizeof text, "%" PRId64 " s", snapshot_s);
-    tell(r, snapshot_s > SNAPSHOT_S ? IL__FINDING_WARN : IL__FINDING_GOOD, "oldest transaction",
-         text,
-         snapshot_s > SNAPSHOT_S
-             ? "rows deleted since it started cannot be vacuumed; see pg_stat_activity"
-             : "does not hold back vacuum");
+    il__tell(&r->to, snapshot_s > SNAPSHOT_S ? IL__FINDING_WARN : IL__FINDING_GOOD,
+             "oldest transaction", text,
+             snapshot_s > SNAPSHOT_S
+                 ? "rows deleted since it started cannot be vacuumed; see pg_stat_activity"
+                 : "does not hold back vacuum");
     (void)snprintf(text, sizeof text, "%" PRId64 " MB, %" PRId64 " rows, %" PRId64 " dead",
                    il__remote_number(r->is, "bytes") >> 20, il__remote_number(r->is, "n_live"),
                    il__remote_number(r->is, "n_dead"));
-    tell(r, IL__FINDING_NOTE, "tables", text, "size of the schema according to the statistics");
+    il__tell(&r->to, IL__FINDING_NOTE, "tables", text,
+             "size of the schema according to the statistics");
 }
 
 static void
@@ -147,11 +147,13 @@ tell_clock(const struct report *r)
 
     (void)snprintf(text, sizeof text, "%+" PRId64 " ms", skew_ms);
     if (skew_ms > SKEW_MS || skew_ms < -SKEW_MS)
-        tell(r, IL__FINDING_WARN, "clock", text,
-             "the server's clock differs from this machine's; leases are correct, but displayed "
-             "times are off");
+        il__tell(
+            &r->to, IL__FINDING_WARN, "clock", text,
+            "the server's clock differs from this machine's; leases are correct, but displayed "
+            "times are off");
     else
-        tell(r, IL__FINDING_GOOD, "clock", text, "the clocks of the server and this machine agree");
+        il__tell(&r->to, IL__FINDING_GOOD, "clock", text,
+                 "the clocks of the server and this machine agree");
 }
 
 static void
@@ -162,8 +164,8 @@ tell_guards(const struct report *r)
 
     (void)snprintf(text, sizeof text, "%" PRId64 " tables, %" PRId64 " writes refused",
                    il__remote_number(r->is, "n_guards"), n_refused);
-    tell(r, IL__FINDING_NOTE, "guards", text,
-         "tables that reject writes without a current fence; see interlock guard");
+    il__tell(&r->to, IL__FINDING_NOTE, "guards", text,
+             "tables that reject writes without a current fence; see interlock guard");
 }
 
 /* ---- a table of the user's ------------------------------------------------------------------- */
@@ -226,14 +228,14 @@ tell_index(const struct report *r, const struct wanted_index *w)
     (void)snprintf(text, sizeof text, w->second != NULL ? "(%s, %s)" : "unique (%s)", w->first,
                    w->second);
     if (!has_column(columns, w->first) || (w->second != NULL && !has_column(columns, w->second)))
-        tell(r, IL__FINDING_NOTE, text, "no such column", "not applicable");
+        il__tell(&r->to, IL__FINDING_NOTE, text, "no such column", "not applicable");
     else if (best == IL__SERVES)
-        tell(r, IL__FINDING_GOOD, text, il__remote_text(found, "name"), w->what);
+        il__tell(&r->to, IL__FINDING_GOOD, text, il__remote_text(found, "name"), w->what);
     else if (best == IL__SERVES_PERHAPS)
-        tell(r, IL__FINDING_NOTE, text, il__remote_text(found, "name"),
-             "partial index: check that its condition covers the jobs to be found");
+        il__tell(&r->to, IL__FINDING_NOTE, text, il__remote_text(found, "name"),
+                 "partial index: check that its condition covers the jobs to be found");
     else
-        tell(r, IL__FINDING_WARN, text, "missing", w->missing);
+        il__tell(&r->to, IL__FINDING_WARN, text, "missing", w->missing);
 }
 
 static void
@@ -335,9 +337,9 @@ il__pg_report(struct remote_store *s, const char *table, il__report_fn *each, vo
     if (st == IL_OK && il__remote_status(head) != IL_OK)
         st = il__error_set(reterr, il__remote_status(head), "%s", il__remote_text(head, "detail"));
     if (st == IL_OK && table != NULL)
-        tell_table(&(struct report){ each, cookie, head });
+        tell_table(&(struct report){ { each, cookie }, head });
     else if (st == IL_OK)
-        tell_settings(&(struct report){ each, cookie, head });
+        tell_settings(&(struct report){ { each, cookie }, head });
     json_decref(head);
     return st;
 }

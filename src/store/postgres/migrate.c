@@ -39,16 +39,6 @@ our_functions(char out[FUNCTIONS_BYTES])
     return out;
 }
 
-uint64_t
-il__pg_fingerprint(void)
-{
-    uint64_t h = il__hash_stable(sql_functions, sizeof sql_functions - 1, 0);
-
-    for (int v = 0; v < il__pg_schema.version; v++)
-        h = il__hash_stable(il__pg_schema.steps[v], strlen(il__pg_schema.steps[v]), h);
-    return h;
-}
-
 /* 1.20.3 as a number; the rest is ignored. */
 static uint64_t
 version_number(const char *text)

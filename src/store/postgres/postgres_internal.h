@@ -182,8 +182,6 @@ il_status il__pg_schema_prepare(struct pg_store *s, bool existing, il_error *ret
 /* As il__store_migrate(). */
 il_status il__pg_schema_migrate(struct pg_store *s, bool check, struct il__migration *ret,
                                 il_error *reterr) MUST_USE;
-/* A fingerprint of everything that a fresh install creates. */
-uint64_t il__pg_fingerprint(void);
 
 /* ---- doctor.c -------------------------------------------------------------------------------- */
 

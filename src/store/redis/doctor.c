@@ -13,18 +13,10 @@
 #define VALUE_BYTES 96
 
 struct report {
-    il__report_fn *each;
-    void          *cookie;
-    const char    *info;
-    char           appendfsync[16], save[64], maxmemory[24];
+    struct il__report to;
+    const char       *info;
+    char              appendfsync[16], save[64], maxmemory[24];
 };
-
-static void
-tell(const struct report *r, enum il__finding_level level, const char *name, const char *value,
-     const char *means)
-{
-    r->each(r->cookie, &(struct il__finding){ level, name, value, means });
-}
 
 static void
 tell_server(const struct report *r)
@@ -34,19 +26,20 @@ tell_server(const struct report *r)
     il__redis_info(r->info, "redis_version", version, sizeof version);
     il__redis_info(r->info, "role", role, sizeof role);
     il__redis_info(r->info, "connected_slaves", replicas, sizeof replicas);
-    tell(r, IL__FINDING_GOOD, "redis_version", version,
-         "supports function libraries (7.0 or newer)");
+    il__tell(&r->to, IL__FINDING_GOOD, "redis_version", version,
+             "supports function libraries (7.0 or newer)");
     if (strcmp(role, "master") != 0)
-        tell(r, IL__FINDING_BAD, "role", role,
-             "nothing can be granted here: connect to the master");
+        il__tell(&r->to, IL__FINDING_BAD, "role", role,
+                 "nothing can be granted here: connect to the master");
     else if (strcmp(replicas, "0") == 0)
-        tell(r, IL__FINDING_GOOD, "role", "master, no replicas",
-             "a single server; no replica can be promoted");
+        il__tell(&r->to, IL__FINDING_GOOD, "role", "master, no replicas",
+                 "a single server; no replica can be promoted");
     else
-        tell(r, IL__FINDING_NOTE, "role", "master with replicas",
-             "replication is asynchronous: a promoted replica may lack the latest leases. Nothing "
-             "is granted for max_ttl afterwards and fences keep increasing, but check fences at "
-             "the resource");
+        il__tell(
+            &r->to, IL__FINDING_NOTE, "role", "master with replicas",
+            "replication is asynchronous: a promoted replica may lack the latest leases. Nothing "
+            "is granted for max_ttl afterwards and fences keep increasing, but check fences at "
+            "the resource");
 }
 
 static void
@@ -56,16 +49,17 @@ tell_memory(const struct report *r)
 
     il__redis_info(r->info, "maxmemory_policy", policy, sizeof policy);
     bool keeps = strcmp(policy, "noeviction") == 0;
-    tell(r, keeps ? IL__FINDING_GOOD : IL__FINDING_BAD, "maxmemory-policy", policy,
-         keeps ? "acknowledged data is never evicted"
-               : "a full server evicts locks, waiters and jobs: set it to noeviction");
+    il__tell(&r->to, keeps ? IL__FINDING_GOOD : IL__FINDING_BAD, "maxmemory-policy", policy,
+             keeps ? "acknowledged data is never evicted"
+                   : "a full server evicts locks, waiters and jobs: set it to noeviction");
     if (r->maxmemory[0] == '\0')
         return;
     bool limited = strcmp(r->maxmemory, "0") != 0;
-    tell(r, limited ? IL__FINDING_GOOD : IL__FINDING_NOTE, "maxmemory", r->maxmemory,
-         limited
-             ? "when it is reached, nothing new is accepted; release, renew and finish still work"
-             : "no limit: if the machine runs out of memory, the system may kill the server");
+    il__tell(
+        &r->to, limited ? IL__FINDING_GOOD : IL__FINDING_NOTE, "maxmemory", r->maxmemory,
+        limited
+            ? "when it is reached, nothing new is accepted; release, renew and finish still work"
+            : "no limit: if the machine runs out of memory, the system may kill the server");
 }
 
 static void
@@ -76,24 +70,26 @@ tell_durability(const struct report *r)
     il__redis_info(r->info, "aof_enabled", on, sizeof on);
     bool aof = strcmp(on, "1") == 0;
     if (!aof) {
-        tell(r, IL__FINDING_WARN, "appendonly", "no",
-             r->save[0] != '\0'
-                 ? "a crash loses everything since the last snapshot, including acknowledged jobs; "
-                   "after a restart nothing is granted for max_ttl"
-                 : "a restart loses everything, including acknowledged jobs; afterwards nothing is "
-                   "granted for max_ttl");
+        il__tell(
+            &r->to, IL__FINDING_WARN, "appendonly", "no",
+            r->save[0] != '\0'
+                ? "a crash loses everything since the last snapshot, including acknowledged jobs; "
+                  "after a restart nothing is granted for max_ttl"
+                : "a restart loses everything, including acknowledged jobs; afterwards nothing is "
+                  "granted for max_ttl");
         return;
     }
     if (r->appendfsync[0] == '\0') {
-        tell(r, IL__FINDING_NOTE, "appendfsync", "unknown",
-             "CONFIG GET is not allowed: every restart is treated as a loss of data");
+        il__tell(&r->to, IL__FINDING_NOTE, "appendfsync", "unknown",
+                 "CONFIG GET is not allowed: every restart is treated as a loss of data");
         return;
     }
     bool always = strcmp(r->appendfsync, "always") == 0;
-    tell(r, always ? IL__FINDING_GOOD : IL__FINDING_WARN, "appendfsync", r->appendfsync,
-         always ? "acknowledged data survives a crash, and a restarted server continues at once"
-                : "a crash of the machine can lose the last second, including acknowledged jobs; "
-                  "after a restart nothing is granted for max_ttl");
+    il__tell(&r->to, always ? IL__FINDING_GOOD : IL__FINDING_WARN, "appendfsync", r->appendfsync,
+             always
+                 ? "acknowledged data survives a crash, and a restarted server continues at once"
+                 : "a crash of the machine can lose the last second, including acknowledged jobs; "
+                   "after a restart nothing is granted for max_ttl");
 }
 
 /* The i-th string of an array; "" if it is not one: a proxy between us and the server may reply
@@ -120,9 +116,10 @@ tell_clock(const struct report *r, const redisReply *time)
     int64_t skew_ms = (int64_t)(seconds * 1000 + micros / 1000) - il__clock_wall_ms();
     bool    far     = skew_ms > SKEW_MS || skew_ms < -SKEW_MS;
     (void)snprintf(value, sizeof value, "%+" PRId64 " ms", skew_ms);
-    tell(r, far ? IL__FINDING_NOTE : IL__FINDING_GOOD, "clock", value,
-         far ? "differs from this machine's; displayed times, run_at and schedules use the server's"
-             : "agrees with this machine's");
+    il__tell(
+        &r->to, far ? IL__FINDING_NOTE : IL__FINDING_GOOD, "clock", value,
+        far ? "differs from this machine's; displayed times, run_at and schedules use the server's"
+            : "agrees with this machine's");
 }
 
 static void
@@ -136,18 +133,20 @@ tell_store(const struct redis_store *s, const struct report *r, const redisReply
     if (!il__parse_u64(text_at(row, 2), INT64_MAX, &max_ttl_ms))
         max_ttl_ms = (uint64_t)s->url.max_ttl_ms;
     (void)snprintf(value, sizeof value, "%" PRIu64 " s", max_ttl_ms / 1000);
-    tell(r, IL__FINDING_NOTE, "max_ttl", value,
-         "maximum lease; after a promotion or a restart that may have lost data, nothing is "
-         "granted for this long");
-    tell(r, IL__FINDING_NOTE, "classic", s->url.classic ? "yes" : "no",
-         s->url.classic ? "locks of clients that use SET key NX PX are respected on this server; "
-                          "their release is noticed by polling"
-                        : "locks of clients that use SET key NX PX are ignored");
+    il__tell(&r->to, IL__FINDING_NOTE, "max_ttl", value,
+             "maximum lease; after a promotion or a restart that may have lost data, nothing is "
+             "granted for this long");
+    il__tell(&r->to, IL__FINDING_NOTE, "classic", s->url.classic ? "yes" : "no",
+             s->url.classic
+                 ? "locks of clients that use SET key NX PX are respected on this server; "
+                   "their release is noticed by polling"
+                 : "locks of clients that use SET key NX PX are ignored");
     if (!s->test_clock && il__parse_u64(text_at(row, 0), INT64_MAX, &until) &&
         (int64_t)until > il__clock_wall_ms()) {
         (void)snprintf(value, sizeof value, "for %" PRId64 " s more",
                        ((int64_t)until - il__clock_wall_ms()) / 1000);
-        tell(r, IL__FINDING_WARN, "closed", value, why[0] != '\0' ? why : "the server has changed");
+        il__tell(&r->to, IL__FINDING_WARN, "closed", value,
+                 why[0] != '\0' ? why : "the server has changed");
     }
 }
 
@@ -163,9 +162,9 @@ tell_wakes(struct redis_store *s, const struct report *r, int64_t deadline_ns)
                    s->url.tag);
     il__redis_listen_await(s, deadline_ns);
     if (atomic_load(&s->listener.n_refused) > 0)
-        tell(r, IL__FINDING_WARN, "wake-ups", "refused", means);
+        il__tell(&r->to, IL__FINDING_WARN, "wake-ups", "refused", means);
     else if (atomic_load(&s->listener.hears))
-        tell(r, IL__FINDING_GOOD, "wake-ups", "working", "waiters are notified at once");
+        il__tell(&r->to, IL__FINDING_GOOD, "wake-ups", "working", "waiters are notified at once");
 }
 
 static void
@@ -234,7 +233,7 @@ il__redis_report(struct remote_store *remote, const char *table, il__report_fn *
                  il_error *reterr)
 {
     struct redis_store *s = container_of(remote, struct redis_store, remote);
-    struct report       r = { .each = each, .cookie = cookie };
+    struct report       r = { .to = { each, cookie } };
 
     if (table != NULL)
         return il__error_set(reterr, IL_INVAL,

@@ -13,11 +13,11 @@
  *     after a rollback;
  *   - a hook notices any rollback, whatever caused it, and il_tx_commit() then refuses.
  *
- * What keeps the store available: a thread of the store (the guard) watches the open transaction.
- * When it is older than IL__TX_MS, the guard interrupts the running statement, waits for the
+ * What keeps the store available: a thread of the store (tx_watch) watches the open transaction.
+ * When it is older than IL__TX_MS, this thread interrupts the running statement, waits for the
  * connection's mutex, rolls back and releases the lock file, whatever the owner is doing. If the
- * whole process is stopped (SIGSTOP), so is its guard: others then wait until their timeout, as for
- * any stopped writer.
+ * whole process is stopped (SIGSTOP), so is this thread: others then wait until their timeout, as
+ * for any stopped writer.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct sq_tx {
     int64_t             deadline_ns;
     atomic_bool         commits;   /* il_tx_commit() is running: let its commit through */
     atomic_bool         undone;    /* it was rolled back */
-    bool                timed_out; /* set by the guard; under the store's tx_mutex */
+    bool                timed_out; /* set by tx_watch(); under the store's tx_mutex */
 };
 
 static struct sq_tx *
@@ -75,7 +75,7 @@ set_hooks(struct sq_tx *tx, bool on)
     (void)sqlite3_rollback_hook(db, on ? note_rollback : NULL, tx);
 }
 
-/* ---- the guard ------------------------------------------------------------------------------- */
+/* ---- the watch ------------------------------------------------------------------------------- */
 
 /*
  * Roll back a transaction that is too old. False: the connection is busy, or the rollback failed;
@@ -103,7 +103,7 @@ time_out(struct sq_tx *tx)
 }
 
 static void *
-guard(void *cookie)
+tx_watch(void *cookie)
 {
     struct sq_store *s = cookie;
 
@@ -122,7 +122,7 @@ guard(void *cookie)
     return NULL;
 }
 
-/* Let the guard watch the transaction from now on. */
+/* Let the thread watch the transaction from now on. */
 static bool
 watch(struct sq_tx *tx)
 {
@@ -130,12 +130,12 @@ watch(struct sq_tx *tx)
 
     il__mutex_lock(&s->tx_mutex);
     CHECK(s->tx == NULL); /* it has the lock file */
-    if (!s->tx_guarded)
-        s->tx_guarded = il__thread_start(&s->tx_guard, guard, s) == 0;
-    if (s->tx_guarded)
+    if (!s->tx_has_watcher)
+        s->tx_has_watcher = il__thread_start(&s->tx_watcher, tx_watch, s) == 0;
+    if (s->tx_has_watcher)
         s->tx = tx;
     CHECK(pthread_cond_broadcast(&s->tx_changed) == 0);
-    bool watched = s->tx_guarded;
+    bool watched = s->tx_has_watcher;
     il__mutex_unlock(&s->tx_mutex);
     return watched;
 }
@@ -155,8 +155,8 @@ il__sq_tx_release(struct sq_store *s)
     s->tx_closing = true;
     CHECK(pthread_cond_broadcast(&s->tx_changed) == 0);
     il__mutex_unlock(&s->tx_mutex);
-    if (s->tx_guarded)
-        CHECK(pthread_join(s->tx_guard, NULL) == 0);
+    if (s->tx_has_watcher)
+        CHECK(pthread_join(s->tx_watcher, NULL) == 0);
     CHECK(pthread_cond_destroy(&s->tx_changed) == 0);
     il__mutex_destroy(&s->tx_mutex);
 }
@@ -229,7 +229,7 @@ begin(struct sq_tx *tx, il_error *reterr)
     if (!ok)
         st = il__sq_conn_error(c, shadow->file.path, reterr);
     else if (!watch(tx))
-        st = il__error_set(reterr, IL_NOMEM, "cannot start the thread that guards a transaction");
+        st = il__error_set(reterr, IL_NOMEM, "cannot start the thread that watches a transaction");
     if (st != IL_OK) {
         il__sq_undo(c);
         il__sq_file_unlock(&shadow->file);
@@ -362,7 +362,7 @@ move_wal(struct sq_store *s)
     il__sq_conn_close(&c);
 }
 
-/* Roll back what is still open, and detach the guard. Releases the lock file. */
+/* Roll back what is still open, and detach it from the watch. Releases the lock file. */
 static void
 end(struct sq_tx *tx)
 {

@@ -18,31 +18,19 @@
 #define WAL_BYTES_LARGE 100000000 /* checkpoint.c keeps it below that, except during long reads */
 #define TEXT_BYTES 160
 
-struct report {
-    il__report_fn *each;
-    void          *cookie;
-};
-
 static void
-tell(const struct report *r, enum il__finding_level level, const char *name, const char *value,
-     const char *means)
-{
-    r->each(r->cookie, &(struct il__finding){ level, name, value, means });
-}
-
-static void
-tell_version(const struct report *r)
+tell_version(const struct il__report *r)
 {
     bool fixed = sqlite3_libversion_number() >= 3051003;
 
-    tell(r, IL__FINDING_GOOD, "SQLite", sqlite3_libversion(),
-         fixed ? "has no known bug that affects the store"
-               : "can corrupt a WAL if a checkpoint overlaps a write; the store's lock file "
-                 "prevents it. Write to the store only with Interlock");
+    il__tell(r, IL__FINDING_GOOD, "SQLite", sqlite3_libversion(),
+             fixed ? "has no known bug that affects the store"
+                   : "can corrupt a WAL if a checkpoint overlaps a write; the store's lock file "
+                     "prevents it. Write to the store only with Interlock");
 }
 
 static void
-tell_filesystem(const struct report *r, const char *path)
+tell_filesystem(const struct il__report *r, const char *path)
 {
     struct statfs fs;
 
@@ -53,17 +41,18 @@ tell_filesystem(const struct report *r, const char *path)
                   type == SMB2_MAGIC_NUMBER_ || type == CIFS_MAGIC_NUMBER_ ||
                   type == AFS_SUPER_MAGIC || type == CEPH_SUPER_MAGIC;
     if (remote)
-        tell(r, IL__FINDING_BAD, "file system", "network",
-             "locks and wake-ups do not reach other machines; use postgres: or redis:");
+        il__tell(r, IL__FINDING_BAD, "file system", "network",
+                 "locks and wake-ups do not reach other machines; use postgres: or redis:");
     else if (type == TMPFS_MAGIC || type == RAMFS_MAGIC)
-        tell(r, IL__FINDING_WARN, "file system", "memory", "everything is lost on reboot");
+        il__tell(r, IL__FINDING_WARN, "file system", "memory", "everything is lost on reboot");
     else
-        tell(r, IL__FINDING_GOOD, "file system", "local",
-             "acknowledged data survives a power failure, provided that the disk honours syncs");
+        il__tell(
+            r, IL__FINDING_GOOD, "file system", "local",
+            "acknowledged data survives a power failure, provided that the disk honours syncs");
 }
 
 static void
-tell_space(const struct report *r, const char *path)
+tell_space(const struct il__report *r, const char *path)
 {
     struct statvfs fs;
     char           text[TEXT_BYTES];
@@ -73,14 +62,14 @@ tell_space(const struct report *r, const char *path)
     uint64_t n_free = (uint64_t)fs.f_bavail * fs.f_frsize;
     (void)snprintf(text, sizeof text, "%" PRIu64 " MB", n_free >> 20);
     if (n_free < FREE_BYTES_LOW)
-        tell(r, IL__FINDING_WARN, "free space", text,
-             "with a full disk nothing is granted and leases cannot be renewed");
+        il__tell(r, IL__FINDING_WARN, "free space", text,
+                 "with a full disk nothing is granted and leases cannot be renewed");
     else
-        tell(r, IL__FINDING_GOOD, "free space", text, "enough");
+        il__tell(r, IL__FINDING_GOOD, "free space", text, "enough");
 }
 
 static void
-tell_files(const struct report *r, const char *path)
+tell_files(const struct il__report *r, const char *path)
 {
     struct stat             st;
     char                    text[TEXT_BYTES];
@@ -97,33 +86,33 @@ tell_files(const struct report *r, const char *path)
             (void)snprintf(means, sizeof means, "%s",
                            open ? "other users can read or change leases: chmod 600"
                                 : "no other user can read or change it");
-        tell(r, open && group[0] == '\0' ? IL__FINDING_WARN : IL__FINDING_GOOD, "file mode", text,
-             means);
+        il__tell(r, open && group[0] == '\0' ? IL__FINDING_WARN : IL__FINDING_GOOD, "file mode",
+                 text, means);
     }
     il__buf_addf(&wal, "%s-wal", path);
     if (stat(il__buf_str(&wal), &st) != 0)
         return;
     (void)snprintf(text, sizeof text, "%" PRId64 " MB", (int64_t)st.st_size >> 20);
     if (st.st_size > WAL_BYTES_LARGE)
-        tell(r, IL__FINDING_WARN, "write-ahead log", text,
-             "cannot be checkpointed: a program keeps a read transaction open");
+        il__tell(r, IL__FINDING_WARN, "write-ahead log", text,
+                 "cannot be checkpointed: a program keeps a read transaction open");
     else
-        tell(r, IL__FINDING_GOOD, "write-ahead log", text, "checkpointed in time");
+        il__tell(r, IL__FINDING_GOOD, "write-ahead log", text, "checkpointed in time");
 }
 
 il_status
 il__sq_report(struct sq_store *s, const char *table, il__report_fn *each, void *cookie,
               il_error *reterr)
 {
-    struct report r    = { each, cookie };
-    const char   *path = sqlite3_db_filename(s->conn.db, "main");
+    struct il__report r    = { each, cookie };
+    const char       *path = sqlite3_db_filename(s->conn.db, "main");
 
     if (table != NULL)
         return il__error_set(reterr, IL_INVAL,
                              "a sqlite: store has no user tables to check; use --connection");
     tell_version(&r);
-    tell(&r, IL__FINDING_GOOD, "synchronous", "FULL",
-         "every commit is synced before it is acknowledged");
+    il__tell(&r, IL__FINDING_GOOD, "synchronous", "FULL",
+             "every commit is synced before it is acknowledged");
     tell_filesystem(&r, path);
     tell_space(&r, path);
     tell_files(&r, path);

@@ -334,10 +334,10 @@ acquire_new(struct sq_store *s, il_op *op, struct sq_key *k)
         return false;
     if (op->status != IL_OK)
         return true;
-    enum il__verdict verdict = il__conflict(&live, in->mode, in->permits);
-    if (verdict == IL__OTHER_N)
+    enum il__compatibility fit = il__conflict(&live, in->mode, in->permits);
+    if (fit == IL__OTHER_N)
         return answer(op, IL_MISMATCH, IL__SAY_OTHER_PERMITS);
-    if (verdict == IL__COMPATIBLE && !others)
+    if (fit == IL__COMPATIBLE && !others)
         return il__sq_learn(s, op) && il__sq_grant(s, op, k);
     if (in->wait_ms == 0)
         return il__sq_answer_held(s, op, k);
@@ -368,7 +368,7 @@ il__sq_acquire(struct sq_store *s, il_op *op)
     struct sq_hold *own = il__sq_find_holder(&k.leases, op->holder);
     if (own != NULL)
         return il__sq_acquire_own(s, op, &k, own);
-    /* Looked up again: settling may have just ended this holder's lease. */
+    /* Looked up again: this holder's lease may have just expired. */
     ended = il__sq_ended_find(s, op->tenant, op->key, op->holder);
     if (ended != NULL) {
         il__answer_lost(op, ended, s->state.now_ms);

@@ -296,8 +296,8 @@ struct sq_store {
     struct il__mutex tx_mutex;
     struct sq_tx    *tx; /* the one that is open; NULL = none */
     pthread_cond_t   tx_changed;
-    pthread_t        tx_guard;
-    bool             tx_guarded, tx_closing;
+    pthread_t        tx_watcher;
+    bool             tx_has_watcher, tx_closing;
 };
 
 /* caller_tx.c */

@@ -21,7 +21,6 @@ UPDATE credit_transactions SET balance_after = $3 WHERE tenant = $1 AND idempote
 -- name: xp_after
 UPDATE xp_transactions SET balance_after = $3 WHERE tenant = $1 AND idempotency_key = $2;
 
--- name: balance_overwrite
--- Only for the seeded bug campus_balance_overwritten.
+-- name: balance_overwrite if mutant campus_balance_overwritten
 -- params:  1 tenant  2 user  3 balance
 UPDATE users SET credit_balance = $3 WHERE tenant = $1 AND id = $2;

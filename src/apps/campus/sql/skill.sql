@@ -27,7 +27,6 @@ WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
 -- returns: nulls, all
 SELECT count(*) - count(skill_rating_delta), count(*) FROM tournament_participations;
 
--- name: delta_rewrite
--- Only for the seeded bug campus_delta_rewritten.
+-- name: delta_rewrite if mutant campus_delta_rewritten
 -- params:  1 tenant  2 license
 UPDATE tournament_participations SET skill_rating_delta = 0 WHERE tenant = $1 AND license_id = $2;

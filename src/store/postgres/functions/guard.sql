@@ -176,7 +176,7 @@ END $$;
 -- ---- the triggers -------------------------------------------------------------------------------
 
 -- A role without USAGE on the schema cannot find the functions that the triggers call, not even one
--- that says so. (current_schema() skips schemas without USAGE.)
+-- that says so: each trigger begins with the text of @refuse_role_without_usage@.
 
 -- The row trigger. A row that moves from one key to another needs both.
 CREATE OR REPLACE FUNCTION guard_check() RETURNS trigger
@@ -185,15 +185,7 @@ DECLARE
     id   oid    := TG_ARGV[0]::oid;
     args text[] := TG_ARGV[1 : TG_NARGS - 1];
 BEGIN
-    IF coalesce(current_schema(), 'pg_catalog') ^@ 'pg_' THEN -- ours is left out of the path
-        RAISE EXCEPTION 'write to % refused: it needs the current fence of its key',
-            TG_RELID::regclass
-            USING ERRCODE = 'IL002',
-                DETAIL = format('The role %I may not use the schema %s of Interlock.', current_user,
-                                split_part(current_setting('search_path'), ',', 1)),
-                  HINT = 'Grant it USAGE on that schema and what check_fence() needs; '
-                         'see man interlock-guard.';
-    END IF;
+    @refuse_role_without_usage@
     IF TG_OP <> 'INSERT' THEN
         PERFORM guard_row(id, TG_RELID, args, to_jsonb(OLD));
     END IF;
@@ -213,15 +205,8 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     id oid := TG_ARGV[0]::oid;
 BEGIN
-    IF coalesce(current_schema(), 'pg_catalog') ^@ 'pg_' THEN -- ours is left out of the path
-        RAISE EXCEPTION 'write to % refused: it needs the current fence of its key',
-            TG_RELID::regclass
-            USING ERRCODE = 'IL002',
-                DETAIL = format('The role %I may not use the schema %s of Interlock.', current_user,
-                                split_part(current_setting('search_path'), ',', 1)),
-                  HINT = 'Grant it USAGE on that schema and what check_fence() needs; '
-                         'see man interlock-guard.';
-    ELSIF TG_OP = 'TRUNCATE' THEN
+    @refuse_role_without_usage@
+    IF TG_OP = 'TRUNCATE' THEN
         PERFORM guard_refuse(id, TG_RELID, NULL, 'TRUNCATE would write the rows of all keys.',
                              'IL002');
     ELSIF EXISTS (SELECT FROM pg_inherits WHERE inhparent = TG_RELID) THEN

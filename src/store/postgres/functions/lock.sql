@@ -19,7 +19,7 @@ BEGIN
 END
 $$;
 
--- ---- settling, offering to the next -------------------------------------------------------------
+-- ---- expiring a key, offering it to the next ----------------------------------------------------
 
 -- While the head of the queue is compatible with the live leases, it becomes an offered lease and
 -- is woken. Returns how many.

@@ -235,7 +235,7 @@ BEGIN
                                'items', jsonb_build_array(lease_item(l, now)),
                                'now_ms', now, 'wall_ms', wall);
     IF l.expires_ms <= now THEN
-        head := head || '{"say": "committing"}'; -- settling has left it: see lease_seize()
+        head := head || '{"say": "committing"}'; -- key_expire() has left it: see lease_seize()
     END IF;
     RETURN head;
 END

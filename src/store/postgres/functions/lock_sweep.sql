@@ -299,7 +299,7 @@ BEGIN
             EXIT;
         END IF;
         seen := seen + 1;
-        -- The holder of the mutex settles the key itself. A key that was settled here for an
+        -- The holder of the mutex expires the key itself. A key that was expired here for an
         -- earlier row yields nothing more.
         CONTINUE WHEN NOT mutex_try(mutex(4, t, k));
         n    := key_expire(t, k, now, wall, true);

@@ -23,3 +23,16 @@ CASE mode WHEN @MODE_EXCLUSIVE@ THEN @CONFLICTS_EXCLUSIVE@
 -- The states, as bits, in which a live run may be shown: an overdue one is shown as it will end.
 -- part: may_be_live
 @RUN_BIT_PENDING@ + @RUN_BIT_RUNNING@ + @RUN_BIT_FAILED@ + @RUN_BIT_CANCELLED@
+
+-- In a trigger of a guarded table: refuse the write of a role without USAGE on our schema, which
+-- current_schema() then skips.
+-- part: refuse_role_without_usage
+IF coalesce(current_schema(), 'pg_catalog') ^@ 'pg_' THEN -- ours is left out of the path
+    RAISE EXCEPTION 'write to % refused: it needs the current fence of its key',
+        TG_RELID::regclass
+        USING ERRCODE = 'IL002',
+            DETAIL = format('The role %I may not use the schema %s of Interlock.', current_user,
+                            split_part(current_setting('search_path'), ',', 1)),
+              HINT = 'Grant it USAGE on that schema and what check_fence() needs; '
+                     'see man interlock-guard.';
+END IF;

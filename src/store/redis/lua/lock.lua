@@ -1,5 +1,5 @@
 -- lock.lua: acquire, renew, release and break. The decision tables are in src/core/README.md. Each
--- op loads its key, settles it, decides and writes inside one function call, which Redis runs
+-- op loads its key, expires it, decides and writes inside one function call, which Redis runs
 -- alone: what was read is still true when the op acts on it.
 --
 -- For runs (run is the seq of the run that a lease or waiter belongs to, a string, '0' = none), in

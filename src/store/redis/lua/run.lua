@@ -105,7 +105,7 @@ end
 
 -- ---- stage, finish, cancel ----------------------------------------------------------------------
 
--- Settle a key: the first step of every op that changes its runs. Returns the loaded key.
+-- Expire a key: the first step of every op that changes its runs. Returns the loaded key.
 local function expire_key(c, tenant, key)
   local ks = L.load(c, tenant, key)
   L.expire(c, ks)

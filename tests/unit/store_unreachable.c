@@ -1,5 +1,5 @@
 /*
- * store_retry.c: which errors from opening a store are worth a retry.
+ * store_unreachable.c: which errors from opening a store are worth a retry.
  */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /*
- * permissions.c: what a valid key may do: which routes it may call, by its role and permissions,
+ * route_access.c: what a valid key may do: which routes it may call, by its role and permissions,
  * and by its prefix; which tenants it reaches. scope.c decides which names it may use. Whatever is
  * refused because of the key is counted, logged and worded here.
  */

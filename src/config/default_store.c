@@ -1,4 +1,4 @@
-/* store_url.c: finds the user's folders and expands a configured store URL. */
+/* default_store.c: the default store, in the user's folders; what a configured URL stands for. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * template.c: finds the parameters in a text; the contract is in template.h. Nothing is substituted
- * here.
+ * template_parse.c: finds the parameters in a text; the contract is in template.h. Nothing is
+ * substituted here.
  *
  * The SQL parser knows the quoting of PostgreSQL and SQLite. If it ever took quoted text for
  * unquoted or vice versa, a statement would get a placeholder in the wrong place and the database
