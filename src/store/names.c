@@ -12,6 +12,7 @@
 #include "core/job.h"
 #include "core/limits.h"
 #include "core/once.h"
+#include "core/run.h"
 #include "core/usage.h"
 #include "interlock.h"
 
@@ -219,6 +220,9 @@ static const struct name names[] = {
     INNER(ORDER_EDGES_MAX),
     INNER(ORDER_HOLDS_MAX),
     INNER(PROMOTE_MAX),
+    INNER(RATE_HOUR_MS),
+    INNER(RATE_MINUTE_MS),
+    INNER(RATE_SLOTS),
     INNER(RECOVER_MAX),
     INNER(TICKS_MAX),
     INNER(TIME_MS_MAX),

@@ -336,7 +336,7 @@ CREATE OR REPLACE FUNCTION rates_forget(now bigint, most int) RETURNS void LANGU
 DECLARE
     span bigint;
 BEGIN
-    FOREACH span IN ARRAY ARRAY[60000, 3600000] LOOP
+    FOREACH span IN ARRAY ARRAY[@RATE_MINUTE_MS@, @RATE_HOUR_MS@] LOOP
         DELETE FROM rate
          WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM rate r
                                   WHERE r.span_ms + 0 = span AND r.slot + 0 <= rate_old(span, now)
@@ -347,7 +347,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION overdue_rates(now bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM unnest(ARRAY[60000, 3600000]) AS w (span)
+    RETURN EXISTS (SELECT FROM unnest(ARRAY[@RATE_MINUTE_MS@, @RATE_HOUR_MS@]) AS w (span)
                     WHERE (SELECT r.slot + 0 FROM rate r WHERE r.span_ms + 0 = w.span
                             ORDER BY r.span_ms + 0, r.slot + 0 LIMIT 1) <= rate_old(w.span, now));
 END $$;
