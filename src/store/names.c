@@ -124,6 +124,10 @@ static const struct name names[] = {
     { "DEPTH_FAILED", DEPTH_FAILED },
     { "TOTALS", DEPTH_FAILED },
 
+#define X(name, letter) { "PACKED_" #name, letter },
+#include "store/redis/packed.def"
+#undef X
+
     INNER(LANE_CLAIMED),
     INNER(LANE_SCHEDULED),
     INNER(LANE_READY),
@@ -212,10 +216,13 @@ static const struct name names[] = {
     INNER(CACHE_KEEP_MS),
     INNER(ENDED_KEEP_MS),
     INNER(ENDED_MAX),
+    INNER(FENCE_END),
     INNER(JOB_BYTES),
+    INNER(LEASE_LOOK_MS),
     INNER(LOG_PIECE_BYTES),
     INNER(LOG_READ_BYTES),
     INNER(LOOK_MAX),
+    INNER(NEVER),
     INNER(OFFER_MS),
     INNER(ORDER_EDGES_MAX),
     INNER(ORDER_HOLDS_MAX),
@@ -225,6 +232,7 @@ static const struct name names[] = {
     INNER(RATE_SLOTS),
     INNER(RECOVER_MAX),
     INNER(TICKS_MAX),
+    INNER(TICK_NEVER),
     INNER(TIME_MS_MAX),
     INNER(WAITER_DROP_MS),
     INNER(WAIT_MS_MAX),

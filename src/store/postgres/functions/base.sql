@@ -97,11 +97,11 @@ DECLARE
 BEGIN
     BEGIN
         IF coalesce(pg_sequence_last_value('fence_seq'), 0) < at - 100000
-           AND at < 9007199254740992 THEN
+           AND at < @FENCE_END@ THEN
             done := pg_advisory_xact_lock(mutex(7, '', 'fences')) IS NULL;
             at   := clock_us();
             IF coalesce(pg_sequence_last_value('fence_seq'), 0) < at - 100000
-               AND at < 9007199254740992 THEN
+               AND at < @FENCE_END@ THEN
                 -- mutant fence_behind_clock: done := true;
                 done := setval('fence_seq', at) IS NULL;
             END IF;

@@ -422,7 +422,7 @@ BEGIN
                        expires_ms, look_ms, floor, head,
                        permits, mode, state, holder, root, live, meta, place, reason)
     VALUES (t, k, f, 0, ttl, coalesce((o ->> 'settle_ms')::bigint, 0), now, now, now + ttl,
-            now + least(ttl, 30000), 0, hd,
+            now + least(ttl, @LEASE_LOOK_MS@), 0, hd,
             coalesce((o ->> 'permits')::int, 0), m, @LEASE_ON_GRANT@, h, r,
             CASE WHEN m <> @MODE_EXCLUSIVE@ THEN t || E'\x1f' || k END,
             coalesce(o ->> 'meta', ''), coalesce(o ->> 'place', ''), '');

@@ -126,7 +126,7 @@ BEGIN
                                expires_ms, look_ms, floor, head,
                                permits, mode, state, holder, root, live, meta, place, reason)
             SELECT c.t, c.k, c.fence, 0, c.ttl, c.settle, now, now, now + c.ttl,
-                   now + least(c.ttl, 30000), 0, c.head,
+                   now + least(c.ttl, @LEASE_LOOK_MS@), 0, c.head,
                    0, @MODE_EXCLUSIVE@, @LEASE_HELD@, c.h, c.root, NULL, c.meta, c.place, ''
               FROM c)
         SELECT array_agg(c.i), array_agg(c.fence),

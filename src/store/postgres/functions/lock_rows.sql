@@ -310,8 +310,8 @@ BEGIN
     INSERT INTO lease (tenant, key, fence, run, ttl_ms, settle_ms, granted_ms, renewed_ms,
                        expires_ms, look_ms, floor, head,
                        permits, mode, state, holder, root, live, meta, place, reason)
-    VALUES (t, k, f, run, ttl, settle, now, now, expires, least(expires, now + 30000), floor, head,
-            permits, mode, state, h, r,
+    VALUES (t, k, f, run, ttl, settle, now, now, expires,
+            least(expires, now + @LEASE_LOOK_MS@), floor, head, permits, mode, state, h, r,
             CASE WHEN mode <> @MODE_EXCLUSIVE@ THEN t || E'\x1f' || k END, meta, place, '');
     RETURN f;
 END

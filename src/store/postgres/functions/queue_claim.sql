@@ -226,7 +226,7 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     at_ms bigint := least((SELECT min(c.next_ms) FROM cron c
                             WHERE c.tenant = q.tenant AND c.queue = q.name
-                              AND c.next_ms < 9007199254740992),
+                              AND c.next_ms < @TICK_NEVER@),
                           (SELECT l.ord FROM job_live l WHERE l.lane = lane(q.no, @LANE_SCHEDULED@)
                            ORDER BY l.ord, l.at, l.seq + 0 LIMIT 1));
 BEGIN
