@@ -124,6 +124,10 @@ static const struct name names[] = {
     { "DEPTH_FAILED", DEPTH_FAILED },
     { "TOTALS", DEPTH_FAILED },
 
+#define X(name, field, none, min, max, dflt) { "DEFAULT_" #name, dflt },
+#include "core/queue_settings.def"
+#undef X
+
 #define X(name, letter) { "PACKED_" #name, letter },
 #include "store/redis/packed.def"
 #undef X
