@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/conflict.h"
 #include "core/job.h"
 #include "core/limits.h"
 #include "core/once.h"
@@ -63,6 +64,10 @@ static const struct name names[] = {
             PUBLIC(MODE_EXCLUSIVE),
     PUBLIC(MODE_SHARED),
     PUBLIC(MODE_PERMIT),
+
+    INNER(COMPATIBLE),
+    INNER(CONFLICT),
+    INNER(OTHER_N),
 
     PUBLIC(LEASE_WAITING),
     PUBLIC(LEASE_OFFERED),
@@ -126,6 +131,10 @@ static const struct name names[] = {
 
 #define X(name, field, none, min, max, dflt) { "DEFAULT_" #name, dflt },
 #include "core/queue_settings.def"
+#undef X
+
+#define X(name, number, what) { "MUTEX_" #name, number },
+#include "store/postgres/mutexes.def"
 #undef X
 
 #define X(name, letter) { "PACKED_" #name, letter },

@@ -67,8 +67,10 @@ state = is_late and 3 or nil
 SELECT 1 FROM job_live l WHERE l.lane = lane(q.no, 2)
 RETURN coalesce((o ->> 'mode')::int, 0);
 return same(o.mode or 0)
+RETURN NEXT mutex_shared(2, t, k);
+EXIT WHEN conflict(v, w.mode, w.permits) <> 0;
 END
-[ "$n" -eq 46 ] || fail "$n lines were tried"
+[ "$n" -eq 48 ] || fail "$n lines were tried"
 
 # Numbers that a position, another line or a part of the statement ties to a name.
 n=0

@@ -40,7 +40,7 @@ BEGIN
     END IF;
     -- Sorted before the first one is taken.
     PERFORM pg_advisory_xact_lock(o.m)
-       FROM (SELECT mutex(4, u.t, u.k) AS m FROM unnest(ts, ks) AS u (t, k)
+       FROM (SELECT mutex(@MUTEX_KEY@, u.t, u.k) AS m FROM unnest(ts, ks) AS u (t, k)
              ORDER BY m OFFSET 0) AS o;
     -- Only now, because the time must not be older than what was done before us.
     IF now IS NULL THEN

@@ -127,8 +127,7 @@ LANGUAGE sql STABLE ROWS 1 AS $$
      ORDER BY state >= @LEASE_ENDED@, fence DESC LIMIT 1
 $$;
 
--- Can this be granted beside the live leases? 0 yes, 1 no, 2 a semaphore with another N. See
--- core/conflict.c.
+-- Can this be granted beside the live leases? The verdict of core/conflict.c.
 CREATE OR REPLACE FUNCTION conflict(v key_view, mode int, permits int) RETURNS int
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -137,13 +136,13 @@ BEGIN
     IF ((v.nx > 0)::int << @MODE_EXCLUSIVE@) & against <> 0
        OR ((v.ns > 0)::int << @MODE_SHARED@) & against <> 0
        OR ((v.np > 0)::int << @MODE_PERMIT@) & against <> 0 THEN
-        RETURN 1;
+        RETURN @CONFLICT@;
     ELSIF mode <> @MODE_PERMIT@ OR v.np = 0 THEN
-        RETURN 0;
+        RETURN @COMPATIBLE@;
     ELSIF v.n_live <> permits THEN
-        RETURN 2;
+        RETURN @OTHER_N@;
     END IF;
-    RETURN (v.np >= permits)::int;
+    RETURN CASE WHEN v.np >= permits THEN @CONFLICT@ ELSE @COMPATIBLE@ END;
 END
 $$;
 

@@ -111,7 +111,7 @@ BEGIN
         RAISE EXCEPTION 'Interlock requires a READ COMMITTED transaction'
             USING ERRCODE = 'invalid_transaction_state';
     END IF;
-    PERFORM pg_advisory_xact_lock(mutex(4, o ->> 'tenant', o ->> 'key'));
+    PERFORM pg_advisory_xact_lock(mutex(@MUTEX_KEY@, o ->> 'tenant', o ->> 'key'));
     now := clock_ms();
     CASE o ->> 'op'
     WHEN 'acquire' THEN head := v_acquire(o, NULL, now, now);

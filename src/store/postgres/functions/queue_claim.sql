@@ -64,7 +64,7 @@ BEGIN
                               ORDER BY x.ord, x.at, x.seq + 0 LIMIT most FOR UPDATE SKIP LOCKED)
     LOOP
         j := job_load(q.no, s);
-        IF j.parent IS NULL OR mutex_try(mutex(3, j.tenant, j.parent_id)) THEN
+        IF j.parent IS NULL OR mutex_try(mutex(@MUTEX_ID@, j.tenant, j.parent_id)) THEN
             PERFORM job_recover(q, j, now, wall);
         END IF;
     END LOOP;

@@ -159,7 +159,7 @@ DECLARE
 BEGIN
     IF alone THEN
         IF o IS NOT NULL THEN
-            done := batch_begin(ARRAY[mutex_shared(2, o ->> 'tenant', o ->> 'key'),
+            done := batch_begin(ARRAY[mutex_shared(@MUTEX_QUEUE@, o ->> 'tenant', o ->> 'key'),
                                       mutex_claim(o ->> 'tenant', o ->> 'key', o ->> 'holder',
                                                   o ->> 'id')]) IS NULL;
         ELSIF current_setting('transaction_isolation') <> 'read committed' THEN

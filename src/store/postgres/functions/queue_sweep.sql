@@ -6,8 +6,8 @@
 CREATE OR REPLACE FUNCTION job_alone_try(q queue, j job_row) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN mutex_try(mutex_shared(2, q.tenant, q.name))
-           AND (j.parent IS NULL OR mutex_try(mutex(3, j.tenant, j.parent_id)));
+    RETURN mutex_try(mutex_shared(@MUTEX_QUEUE@, q.tenant, q.name))
+           AND (j.parent IS NULL OR mutex_try(mutex(@MUTEX_ID@, j.tenant, j.parent_id)));
 END
 $$;
 
