@@ -148,8 +148,9 @@ static const struct name names[] = {
     INNER(LANE_BLOCKED),
     INNER(LANE_UNDECIDED),
 
-    PUBLIC(STRATEGY_PESSIMISTIC),
-    PUBLIC(STRATEGY_OPTIMISTIC),
+    /* strategies as a queue has them: il_queue_opts */
+    { "QUEUE_PESSIMISTIC", 1 + IL_STRATEGY_PESSIMISTIC },
+    { "QUEUE_OPTIMISTIC", 1 + IL_STRATEGY_OPTIMISTIC },
 
     PUBLIC(MISSED_SKIP),
 

@@ -194,7 +194,7 @@ RETURNS SETOF job_reply
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     flags int := @OUT_RENEWED@ + CASE q.strategy
-                                      WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@
+                                      WHEN @QUEUE_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@
                                            ELSE 0 END;
     seqs  bigint[] := ARRAY(SELECT l.seq FROM job_live l
                              WHERE l.lane = @LANE_CLAIMED@ AND l.queue + 0 = q.no
@@ -301,7 +301,7 @@ BEGIN
     END IF;
     q     := x.q;
     w     := x.w;
-    flags := CASE q.strategy WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@ ELSE 0 END;
+    flags := CASE q.strategy WHEN @QUEUE_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@ ELSE 0 END;
     IF coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_LEAVE@ <> 0 THEN -- the worker has finished
         DELETE FROM job_worker
          WHERE ctid = ANY (ARRAY(SELECT v.ctid FROM job_worker v

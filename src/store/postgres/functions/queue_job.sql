@@ -350,7 +350,7 @@ BEGIN
         ELSE
             j := job_ends(q, j, @JOB_ON_DIE@, wall);
         END IF;
-        j.error := CASE q.strategy WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN 'Execution timeout'
+        j.error := CASE q.strategy WHEN @QUEUE_OPTIMISTIC@ THEN 'Execution timeout'
                         ELSE 'Processing timeout' END || ' - worker may have crashed';
     END IF;
     PERFORM job_write(q, j, @JOB_RUNNING@, false, NULL, wall);

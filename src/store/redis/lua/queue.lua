@@ -146,7 +146,7 @@ function Q.wake(c, q)
 end
 
 function Q.optimistic(q)
-  return q.opts.strategy == 1 + @STRATEGY_OPTIMISTIC@
+  return q.opts.strategy == @QUEUE_OPTIMISTIC@
 end
 
 -- ---- showing them -------------------------------------------------------------------------------
