@@ -289,7 +289,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN jsonb_build_object(
         'status', @STATUS_QUEUED@, 'ticket', w.ticket, 'position', 1 + waiters_before(w, head, now),
-        'remaining_ms', CASE WHEN w.deadline_ms = 9223372036854775807 THEN -1
+        'remaining_ms', CASE WHEN w.deadline_ms = @NEVER@ THEN -1
                              ELSE w.deadline_ms - now END);
 END
 $$;
@@ -340,7 +340,7 @@ $$;
 -- When a wait is over: a year or more means forever.
 CREATE OR REPLACE FUNCTION wait_deadline(wait_ms bigint, now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN wait_ms < 0 OR wait_ms > @WAIT_MS_MAX@ THEN 9223372036854775807
+    SELECT CASE WHEN wait_ms < 0 OR wait_ms > @WAIT_MS_MAX@ THEN @NEVER@
                 ELSE now + wait_ms END
 $$;
 

@@ -135,7 +135,7 @@ CREATE TABLE job_done (
     result       bytea    NOT NULL,
     PRIMARY KEY (queue, state, seq)
 );
-CREATE INDEX job_done_purge ON job_done (purge_at_ms, seq) WHERE purge_at_ms < 9223372036854775807;
+CREATE INDEX job_done_purge ON job_done (purge_at_ms, seq) WHERE purge_at_ms < @NEVER@;
 
 -- The job that has a unique key, live or ended: the job itself tells whether it still excludes
 -- others.
