@@ -1,11 +1,11 @@
 /*
  * limits.h: protocol constants that callers cannot configure.
  *
- * Names end in their unit: _MS, _BYTES, _CHARS; others are counts, except IL__FENCE_END and
- * IL__NEVER. Times in a store are lease time; those of schedules (IL__TICK_LATE_MS,
- * IL__TIME_MS_MAX) and of what is kept (IL__RUN_KEEP_MS, IL__ONCE_KEEP_MS, IL__CACHE_KEEP_MS) are
- * wall time. Limits marked "by default" can be overridden by an op. The public limits (key length,
- * TTL range, …) are in interlock.h.
+ * Names end in their unit: _MS, _BYTES, _CHARS; others are counts, except IL__FENCE_END,
+ * IL__TICK_NEVER and IL__NEVER. Times in a store are lease time; those of schedules
+ * (IL__TICK_LATE_MS, IL__TIME_MS_MAX) and of what is kept (IL__RUN_KEEP_MS, IL__ONCE_KEEP_MS,
+ * IL__CACHE_KEEP_MS) are wall time. Limits marked "by default" can be overridden by an op. The
+ * public limits (key length, TTL range, …) are in interlock.h.
  */
 #ifndef IL_CORE_LIMITS_H
 #define IL_CORE_LIMITS_H
@@ -20,6 +20,7 @@
 #define IL__ENDED_KEEP_MS 60000    /* how long an ended (key, holder) is remembered */
 #define IL__ENDED_MAX 65536        /* and how many at most: the newest */
 #define IL__SWEEP_MS 1000          /* between two background sweeps */
+#define IL__LEASE_LOOK_MS 30000    /* PostgreSQL: a sweep first looks at a lease by then */
 #define IL__SWEEP_ITEMS 1000       /* default bound of one sweep, per kind of thing */
 
 /* rows that one page of a listing skips; then it ends, and the next page continues */
@@ -61,6 +62,7 @@
 #define IL__TX_MS INT64_C(1000) /* a caller's own transaction is rolled back when it is older */
 
 #define IL__NEVER INT64_MAX                      /* a deadline that never comes */
+#define IL__TICK_NEVER ((int64_t)IL__FENCE_END)  /* of schedules in PostgreSQL and Redis */
 #define IL__TIME_MS_MAX INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 
 #endif

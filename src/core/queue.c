@@ -13,7 +13,6 @@
 #include "core/names.h"
 #include "core/op.h"
 
-#define GROUP_LIMIT_MAX IL_PERMITS_MAX
 #define LIVE_BITS (1U << IL_JOB_SCHEDULED | 1U << IL_JOB_READY | 1U << IL_JOB_RUNNING)
 #define STATE_BITS \
     (LIVE_BITS | 1U << IL_JOB_COMPLETED | 1U << IL_JOB_FAILED | 1U << IL_JOB_CANCELLED)
@@ -230,24 +229,16 @@ static const struct setting {
     bool        none; /* may be -1: no limit, forever */
     int64_t     min, max, dflt;
 } settings[] = {
-#define ROW(field, none, min, max, dflt)                                                           \
-    {                                                                                              \
-#field, offsetof(il_queue_opts, field), sizeof((il_queue_opts *)0)->field == 8, none, min, \
-            max, dflt                                                                              \
-    }
-    ROW(strategy, false, 1, IL_STRATEGY_COUNT, 1 + IL_STRATEGY_PESSIMISTIC),
-    ROW(max_attempts, false, 1, IL_ATTEMPTS_MAX, 5),
-    ROW(lease_ms, false, IL_TTL_MS_MIN, IL_TTL_MS_MAX, IL_TTL_MS_DEFAULT),
-    ROW(backoff_ms, false, 1, IL_DELAY_MS_MAX, 1000),
-    ROW(backoff_max_ms, false, 1, IL_DELAY_MS_MAX, 3600000),
-    ROW(group_limit, true, 1, GROUP_LIMIT_MAX, IL_FOREVER),
-    ROW(rate_n, true, 1, IL__RATE_MAX, IL_FOREVER),
-    ROW(rate_ms, false, 1, IL_DELAY_MS_MAX, 1000),
-    ROW(keep_ms, true, 1, IL_DELAY_MS_MAX, 7 * IL__DAY_MS),
-    ROW(keep_failed_ms, true, 1, IL_DELAY_MS_MAX, 30 * IL__DAY_MS),
-    ROW(processing_timeout_ms, false, IL_TTL_MS_MIN, IL_TTL_MS_MAX, 300000),
-    ROW(executing_timeout_ms, false, IL_TTL_MS_MIN, IL_TTL_MS_MAX, 120000),
-#undef ROW
+#define X(name, field, none, min, max, dflt)  \
+    { #field,                                 \
+      offsetof(il_queue_opts, field),         \
+      sizeof((il_queue_opts *)0)->field == 8, \
+      none,                                   \
+      min,                                    \
+      max,                                    \
+      dflt },
+#include "core/queue_settings.def"
+#undef X
 };
 
 static int64_t

@@ -82,6 +82,8 @@ int64_t il__run_midnight_ms(int64_t wall_ms);
  * admitted start is counted unless another limit refuses it.
  */
 #define IL__RATE_SLOTS 60
+#define IL__RATE_MINUTE_MS 60000
+#define IL__RATE_HOUR_MS 3600000
 enum il__rate_window {
     IL__RATE_MINUTE,
     IL__RATE_HOUR,
@@ -96,7 +98,7 @@ struct il__rate {
 static inline int64_t
 il__rate_span_ms(enum il__rate_window window)
 {
-    return window == IL__RATE_MINUTE ? 60000 : 3600000;
+    return window == IL__RATE_MINUTE ? IL__RATE_MINUTE_MS : IL__RATE_HOUR_MS;
 }
 static inline int64_t
 il__rate_slot_ms(enum il__rate_window window)

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/conflict.h"
 #include "core/job.h"
 #include "core/limits.h"
 #include "core/once.h"
+#include "core/run.h"
 #include "core/usage.h"
 #include "interlock.h"
 
@@ -62,6 +64,10 @@ static const struct name names[] = {
             PUBLIC(MODE_EXCLUSIVE),
     PUBLIC(MODE_SHARED),
     PUBLIC(MODE_PERMIT),
+
+    INNER(COMPATIBLE),
+    INNER(CONFLICT),
+    INNER(OTHER_N),
 
     PUBLIC(LEASE_WAITING),
     PUBLIC(LEASE_OFFERED),
@@ -123,6 +129,18 @@ static const struct name names[] = {
     { "DEPTH_FAILED", DEPTH_FAILED },
     { "TOTALS", DEPTH_FAILED },
 
+#define X(name, field, none, min, max, dflt) { "DEFAULT_" #name, dflt },
+#include "core/queue_settings.def"
+#undef X
+
+#define X(name, number, what) { "MUTEX_" #name, number },
+#include "store/postgres/mutexes.def"
+#undef X
+
+#define X(name, letter) { "PACKED_" #name, letter },
+#include "store/redis/packed.def"
+#undef X
+
     INNER(LANE_CLAIMED),
     INNER(LANE_SCHEDULED),
     INNER(LANE_READY),
@@ -130,8 +148,9 @@ static const struct name names[] = {
     INNER(LANE_BLOCKED),
     INNER(LANE_UNDECIDED),
 
-    PUBLIC(STRATEGY_PESSIMISTIC),
-    PUBLIC(STRATEGY_OPTIMISTIC),
+    /* strategies as a queue has them: il_queue_opts */
+    { "QUEUE_PESSIMISTIC", 1 + IL_STRATEGY_PESSIMISTIC },
+    { "QUEUE_OPTIMISTIC", 1 + IL_STRATEGY_OPTIMISTIC },
 
     PUBLIC(MISSED_SKIP),
 
@@ -211,16 +230,23 @@ static const struct name names[] = {
     INNER(CACHE_KEEP_MS),
     INNER(ENDED_KEEP_MS),
     INNER(ENDED_MAX),
+    INNER(FENCE_END),
     INNER(JOB_BYTES),
+    INNER(LEASE_LOOK_MS),
     INNER(LOG_PIECE_BYTES),
     INNER(LOG_READ_BYTES),
     INNER(LOOK_MAX),
+    INNER(NEVER),
     INNER(OFFER_MS),
     INNER(ORDER_EDGES_MAX),
     INNER(ORDER_HOLDS_MAX),
     INNER(PROMOTE_MAX),
+    INNER(RATE_HOUR_MS),
+    INNER(RATE_MINUTE_MS),
+    INNER(RATE_SLOTS),
     INNER(RECOVER_MAX),
     INNER(TICKS_MAX),
+    INNER(TICK_NEVER),
     INNER(TIME_MS_MAX),
     INNER(WAITER_DROP_MS),
     INNER(WAIT_MS_MAX),

@@ -48,6 +48,7 @@ SELECT 1 FROM job WHERE l.state = ANY ('{2,3}') AND key = k
 SELECT 1 FROM job WHERE l.state <> ALL (ARRAY[@JOB_READY@, 3])
 IF 3 = ANY (kinds) THEN
 UPDATE queue SET strategy = 2
+SELECT 1 FROM queue WHERE strategy = 1 + @STRATEGY_OPTIMISTIC@
 RETURN how = 5;
 UPDATE job SET flags = flags | 2
 SELECT l.flags & 4 <> 0
@@ -67,8 +68,10 @@ state = is_late and 3 or nil
 SELECT 1 FROM job_live l WHERE l.lane = lane(q.no, 2)
 RETURN coalesce((o ->> 'mode')::int, 0);
 return same(o.mode or 0)
+RETURN NEXT mutex_shared(2, t, k);
+EXIT WHEN conflict(v, w.mode, w.permits) <> 0;
 END
-[ "$n" -eq 46 ] || fail "$n lines were tried"
+[ "$n" -eq 49 ] || fail "$n lines were tried"
 
 # Numbers that a position, another line or a part of the statement ties to a name.
 n=0
@@ -112,7 +115,7 @@ SELECT 1 FROM job WHERE lane + 0 <> p.lane AND lane & 7 IN (@LANE_READY@, @LANE_
 SELECT order_n INTO learned FROM state WHERE version < 3
 SELECT jsonb_build_object('status', @STATUS_OK@, 'n', 1), '{"status": @STATUS_OK@, "n": 1}'
 SELECT 1 SET plan_cache_mode = force_generic_plan, n_state_changes = 1
-SELECT 1 FROM queue WHERE strategy = 1 + @STRATEGY_OPTIMISTIC@ AND flags = 0 AND flags & @FLAG_RESUME@ <> 0
+SELECT 1 FROM queue WHERE strategy = @QUEUE_OPTIMISTIC@ AND flags = 0 AND flags & @FLAG_RESUME@ <> 0
 SELECT 1 FROM job WHERE state = ANY (ARRAY[@JOB_READY@, @JOB_RUNNING@]) AND state = $3 AND $3 = state
 SELECT (SELECT state FROM job WHERE seq = 3), (SELECT n FROM job WHERE state = @JOB_READY@) = 3
 INSERT INTO job (n, state, at) SELECT 1, @JOB_READY@, f(2, 3), 4 FROM x WHERE (n, state) = (3, @JOB_READY@)

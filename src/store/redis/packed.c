@@ -16,6 +16,13 @@
 #define HEAD_BYTES 21                       /* C flags now wall */
 #define STAMP_BYTES 22                      /* what a finish changes: the front of a row */
 
+/* The first byte. */
+enum {
+#define X(name, letter) PACKED_##name = letter,
+#include "store/redis/packed.def"
+#undef X
+};
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void
@@ -56,7 +63,7 @@ pack_acquire(const struct remote_store *s, const il_op *op, struct il__buf *b)
         return false;
     if (!is_exact(in->ttl_ms) || !is_exact(in->settle_ms) || !is_exact(in->wait_ms))
         return false;
-    il__buf_addc(b, 'A');
+    il__buf_addc(b, PACKED_ACQUIRE);
     put_number(b, in->ttl_ms);
     put_number(b, in->settle_ms);
     put_number(b, in->wait_ms);
@@ -71,7 +78,7 @@ pack_acquire(const struct remote_store *s, const il_op *op, struct il__buf *b)
 static void
 pack_release(const il_op *op, struct il__buf *b)
 {
-    il__buf_addc(b, 'R');
+    il__buf_addc(b, PACKED_RELEASE);
     put_number(b, (int64_t)op->fence);
     put_text(b, op->tenant);
     put_text(b, op->key);
@@ -83,7 +90,7 @@ pack_finish(const il_op *op, struct remote_request *r)
 {
     const il_job_in *in = &op->in.job;
 
-    il__buf_addc(&r->json, 'F');
+    il__buf_addc(&r->json, PACKED_FINISH);
     put_number(&r->json, (int64_t)op->fence);
     put_text(&r->json, op->tenant);
     put_text(&r->json, in->id);
@@ -118,7 +125,7 @@ il__redis_encode(const struct remote_store *s, const il_op *op, struct remote_re
 bool
 il__redis_has_blob(const struct remote_request *r)
 {
-    return r->json.data[0] != 'A' && r->json.data[0] != 'R';
+    return r->json.data[0] != PACKED_ACQUIRE && r->json.data[0] != PACKED_RELEASE;
 }
 
 /* ---- a row ----------------------------------------------------------------------------------- */
@@ -371,7 +378,7 @@ il__redis_is_packed(const redisReply *r)
         return true;
     return r->type == REDIS_REPLY_ARRAY && r->elements > 0 &&
            r->element[0]->type == REDIS_REPLY_STRING && r->element[0]->len >= HEAD_BYTES &&
-           r->element[0]->str[0] == 'C';
+           r->element[0]->str[0] == PACKED_CLAIMED;
 }
 
 void

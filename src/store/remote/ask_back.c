@@ -342,7 +342,7 @@ put_ticks(struct remote_request *r, const json_t *row, int64_t wall_ms, uint32_t
     il__remote_put_number(r, "was_ms", next_ms);
     il__buf_adds(&r->json, ",\"ticks\":[");
     if (!il__cron_restore(schedule, &cron)) { /* a damaged row: it never ticks again */
-        next_ms = IL__FENCE_END;
+        next_ms = IL__TICK_NEVER;
         n_used  = 1;
     }
     while (next_ms <= wall_ms && n_used < budget) {
@@ -356,7 +356,7 @@ put_ticks(struct remote_request *r, const json_t *row, int64_t wall_ms, uint32_t
         any = true;
     }
     il__buf_addc(&r->json, ']');
-    il__remote_put_number(r, "next_ms", MIN(next_ms, (int64_t)IL__FENCE_END));
+    il__remote_put_number(r, "next_ms", MIN(next_ms, IL__TICK_NEVER));
     *ret_more = next_ms <= wall_ms;
     return n_used;
 }

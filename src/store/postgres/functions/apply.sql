@@ -15,7 +15,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     CASE o ->> 'op'
     WHEN 'acquire', 'renew', 'release', 'break', 'refused', 'x_take' THEN
-        RETURN ARRAY[mutex(4, o ->> 'tenant', o ->> 'key')];
+        RETURN ARRAY[mutex(@MUTEX_KEY@, o ->> 'tenant', o ->> 'key')];
     WHEN 'push', 'claim', 'heartbeat', 'job_finish', 'job_fail', 'snooze', 'job_cancel',
          'job_retry', 'job_seal', 'job_purge',
          'queue_set', 'queue_pause', 'cron_set', 'cron_remove', 'x_tick', 'x_sweep_jobs',
@@ -24,9 +24,9 @@ BEGIN
     WHEN 'run_start', 'run_stage', 'run_finish', 'run_cancel', 'x_sweep_runs' THEN
         RETURN ARRAY(SELECT m FROM mutexes_run(o) AS m);
     WHEN 'once_begin', 'once_finish', 'once_abandon' THEN
-        RETURN ARRAY[mutex(5, o ->> 'tenant', o ->> 'key')];
+        RETURN ARRAY[mutex(@MUTEX_ONCE@, o ->> 'tenant', o ->> 'key')];
     WHEN 'cache_lookup', 'cache_fill', 'cache_abandon', 'cache_drop' THEN
-        RETURN ARRAY[mutex(6, o ->> 'tenant', o ->> 'key')];
+        RETURN ARRAY[mutex(@MUTEX_CACHE@, o ->> 'tenant', o ->> 'key')];
     WHEN 'x_verdict', 'x_learn', 'x_sweep_locks' THEN
         RETURN ARRAY(SELECT m FROM mutexes_lock(o) AS m);
     WHEN 'x_sweep_once' THEN
@@ -321,7 +321,7 @@ BEGIN
     IF n = 1 AND op IN ('acquire', 'release', 'renew') THEN
         -- A single one of these is the common case: the same as below on the shortest path, which
         -- saves a tenth of the time.
-        locked := pg_advisory_xact_lock(mutex(4, o ->> 'tenant', o ->> 'key')) IS NULL;
+        locked := pg_advisory_xact_lock(mutex(@MUTEX_KEY@, o ->> 'tenant', o ->> 'key')) IS NULL;
         IF now IS NULL THEN
             now  := clock_ms();
             wall := now;

@@ -4,11 +4,10 @@
 
 -- A mutex is a 64-bit advisory lock that lasts until the transaction ends; PostgreSQL releases it
 -- after the commit has become visible, so the next holder sees everything that was done under it.
--- Its number, from the top: the class in 3 bits, so that sorting by number is the global order (1
--- runs of a class of a tenant that has a limit, 2 queue, 3 job or run, 4 key, 5 once, 6 cache, 7
--- fences); 59 bits of a hash of schema, tenant and name (a collision only makes two names wait for
--- each other); and a last bit that says shared. (SQL functions of one expression, which the planner
--- inlines.)
+-- Its number, from the top: the class in 3 bits (mutexes.def), so that sorting by number is the
+-- global order; 59 bits of a hash of schema, tenant and name (a collision only makes two names wait
+-- for each other); and a last bit that says shared. (SQL functions of one expression, which the
+-- planner inlines.)
 CREATE OR REPLACE FUNCTION mutex(class int, t text, n text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT (class::bigint << 60)
@@ -97,16 +96,16 @@ DECLARE
 BEGIN
     BEGIN
         IF coalesce(pg_sequence_last_value('fence_seq'), 0) < at - 100000
-           AND at < 9007199254740992 THEN
-            done := pg_advisory_xact_lock(mutex(7, '', 'fences')) IS NULL;
+           AND at < @FENCE_END@ THEN
+            done := pg_advisory_xact_lock(mutex(@MUTEX_FENCES@, '', 'fences')) IS NULL;
             at   := clock_us();
             IF coalesce(pg_sequence_last_value('fence_seq'), 0) < at - 100000
-               AND at < 9007199254740992 THEN
+               AND at < @FENCE_END@ THEN
                 -- mutant fence_behind_clock: done := true;
                 done := setval('fence_seq', at) IS NULL;
             END IF;
         ELSE
-            done := pg_advisory_xact_lock_shared(mutex(7, '', 'fences')) IS NULL;
+            done := pg_advisory_xact_lock_shared(mutex(@MUTEX_FENCES@, '', 'fences')) IS NULL;
         END IF;
         IF n = 1 THEN
             -- mutant fence_not_incremented: fs := ARRAY[(SELECT last_value FROM fence_seq)];

@@ -1,12 +1,12 @@
 -- cache: cached values and their builds. The rules are in src/core/cache.md.
 --
--- Why this is race-free: lookup, fill, abandon and drop of a key hold its mutex (class 6) until
--- their commit. What they read is still true when they write, with one exception: a sweep, which
--- takes no mutex, may have deleted an expired value or a dead build, judged by its own, later
--- clock. So nothing here relies on a row still existing after it was read. get takes no mutex and
--- writes nothing, and neither does any hit of a caller that tries get first. It reads value and
--- build in one statement, so from one snapshot, and a fill replaces a value in one row: readers see
--- the old or the new value, never a mix.
+-- Why this is race-free: lookup, fill, abandon and drop of a key hold its mutex until their commit.
+-- What they read is still true when they write, with one exception: a sweep, which takes no mutex,
+-- may have deleted an expired value or a dead build, judged by its own, later clock. So nothing
+-- here relies on a row still existing after it was read. get takes no mutex and writes nothing, and
+-- neither does any hit of a caller that tries get first. It reads value and build in one statement,
+-- so from one snapshot, and a fill replaces a value in one row: readers see the old or the new
+-- value, never a mix.
 --
 -- Rows are found by tenant and key. "+ 0" keeps the planner from using the indexes of the sweeps: a
 -- plan made while a table was empty might choose one of them, and scan all of it once the table has
@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION mutexes_cache(o jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF o->>'op' IN ('cache_lookup', 'cache_fill', 'cache_abandon', 'cache_drop') THEN
-        RETURN NEXT mutex(6, o->>'tenant', o->>'key');
+        RETURN NEXT mutex(@MUTEX_CACHE@, o->>'tenant', o->>'key');
     END IF;
 END
 $$;

@@ -133,7 +133,7 @@ BEGIN
         RETURN '{"status": @STATUS_OK@, "pushed": 0}';
     END IF;
     IF o #> '{ticks,0}' IS NOT NULL THEN
-        PERFORM pg_advisory_xact_lock_shared(mutex(2, c.tenant, c.queue));
+        PERFORM pg_advisory_xact_lock_shared(mutex(@MUTEX_QUEUE@, c.tenant, c.queue));
         q := queue_get(c.tenant, c.queue);
         FOR tick IN SELECT e FROM jsonb_array_elements(o -> 'ticks') AS e LOOP
             j := push_new(q, jsonb_strip_nulls(jsonb_build_object(

@@ -11,9 +11,9 @@ CREATE OR REPLACE FUNCTION mutexes_lock(o jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF o ? 'key' THEN
-        RETURN NEXT mutex(4, o ->> 'tenant', o ->> 'key');
+        RETURN NEXT mutex(@MUTEX_KEY@, o ->> 'tenant', o ->> 'key');
     ELSIF o ? 'ticket' THEN -- x_verdict: the key of a ticket never changes
-        RETURN QUERY SELECT mutex(4, w.tenant, w.key) FROM waiter w
+        RETURN QUERY SELECT mutex(@MUTEX_KEY@, w.tenant, w.key) FROM waiter w
                      WHERE w.ticket = (o ->> 'ticket')::bigint;
     END IF;
 END
@@ -45,8 +45,9 @@ BEGIN
             PERFORM waiter_leave(w, now, wall);
             CONTINUE;
         END IF;
+        -- First in, first out: nobody overtakes.
         -- mutant grant_without_recheck:
-        EXIT WHEN conflict(v, w.mode, w.permits) <> 0; -- first in, first out: nobody overtakes
+        EXIT WHEN conflict(v, w.mode, w.permits) <> @COMPATIBLE@;
         PERFORM place_forget();
         DELETE FROM waiter x WHERE x.tenant = t AND x.key = k AND x.ticket = w.ticket;
         f := lease_add(t, k, w.holder, w.root, w.mode, w.permits, @LEASE_ON_OFFER@, w.ttl_ms,
@@ -304,10 +305,10 @@ CREATE OR REPLACE FUNCTION acquire_new(v key_view, o jsonb, run bigint, now bigi
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    m     int := coalesce((o ->> 'mode')::int, @MODE_EXCLUSIVE@);
-    p     int := coalesce((o ->> 'permits')::int, 0);
-    c     int := conflict(v, m, p);
-    holds jsonb;
+    m       int := coalesce((o ->> 'mode')::int, @MODE_EXCLUSIVE@);
+    p       int := coalesce((o ->> 'permits')::int, 0);
+    verdict int := conflict(v, m, p);
+    holds   jsonb;
 BEGIN
     IF o ? 'ranks' THEN
         holds := rank_against(o, now);
@@ -315,9 +316,9 @@ BEGIN
             RETURN jsonb_build_object('status', @STATUS_ORDER@, 'against', holds);
         END IF;
     END IF;
-    IF c = 2 THEN
+    IF verdict = @OTHER_N@ THEN
         RETURN '{"status": @STATUS_MISMATCH@, "say": "other_permits"}';
-    ELSIF c = 0 AND NOT v.queued THEN
+    ELSIF verdict = @COMPATIBLE@ AND NOT v.queued THEN
         holds := lock_learn(o, now);
         RETURN jsonb_build_object('status', @STATUS_OK@, 'fence', grant_in(v, o, run, now),
                                   'remaining_ms', (o ->> 'ttl_ms')::bigint)
@@ -422,7 +423,7 @@ BEGIN
                        expires_ms, look_ms, floor, head,
                        permits, mode, state, holder, root, live, meta, place, reason)
     VALUES (t, k, f, 0, ttl, coalesce((o ->> 'settle_ms')::bigint, 0), now, now, now + ttl,
-            now + least(ttl, 30000), 0, hd,
+            now + least(ttl, @LEASE_LOOK_MS@), 0, hd,
             coalesce((o ->> 'permits')::int, 0), m, @LEASE_ON_GRANT@, h, r,
             CASE WHEN m <> @MODE_EXCLUSIVE@ THEN t || E'\x1f' || k END,
             coalesce(o ->> 'meta', ''), coalesce(o ->> 'place', ''), '');

@@ -40,7 +40,7 @@ BEGIN
     END IF;
     -- Sorted before the first one is taken.
     PERFORM pg_advisory_xact_lock(o.m)
-       FROM (SELECT mutex(4, u.t, u.k) AS m FROM unnest(ts, ks) AS u (t, k)
+       FROM (SELECT mutex(@MUTEX_KEY@, u.t, u.k) AS m FROM unnest(ts, ks) AS u (t, k)
              ORDER BY m OFFSET 0) AS o;
     -- Only now, because the time must not be older than what was done before us.
     IF now IS NULL THEN
@@ -126,7 +126,7 @@ BEGIN
                                expires_ms, look_ms, floor, head,
                                permits, mode, state, holder, root, live, meta, place, reason)
             SELECT c.t, c.k, c.fence, 0, c.ttl, c.settle, now, now, now + c.ttl,
-                   now + least(c.ttl, 30000), 0, c.head,
+                   now + least(c.ttl, @LEASE_LOOK_MS@), 0, c.head,
                    0, @MODE_EXCLUSIVE@, @LEASE_HELD@, c.h, c.root, NULL, c.meta, c.place, ''
               FROM c)
         SELECT array_agg(c.i), array_agg(c.fence),

@@ -127,8 +127,7 @@ LANGUAGE sql STABLE ROWS 1 AS $$
      ORDER BY state >= @LEASE_ENDED@, fence DESC LIMIT 1
 $$;
 
--- Can this be granted beside the live leases? 0 yes, 1 no, 2 a semaphore with another N. See
--- core/conflict.c.
+-- Can this be granted beside the live leases? The verdict of core/conflict.c.
 CREATE OR REPLACE FUNCTION conflict(v key_view, mode int, permits int) RETURNS int
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -137,13 +136,13 @@ BEGIN
     IF ((v.nx > 0)::int << @MODE_EXCLUSIVE@) & against <> 0
        OR ((v.ns > 0)::int << @MODE_SHARED@) & against <> 0
        OR ((v.np > 0)::int << @MODE_PERMIT@) & against <> 0 THEN
-        RETURN 1;
+        RETURN @CONFLICT@;
     ELSIF mode <> @MODE_PERMIT@ OR v.np = 0 THEN
-        RETURN 0;
+        RETURN @COMPATIBLE@;
     ELSIF v.n_live <> permits THEN
-        RETURN 2;
+        RETURN @OTHER_N@;
     END IF;
-    RETURN (v.np >= permits)::int;
+    RETURN CASE WHEN v.np >= permits THEN @CONFLICT@ ELSE @COMPATIBLE@ END;
 END
 $$;
 
@@ -290,7 +289,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN jsonb_build_object(
         'status', @STATUS_QUEUED@, 'ticket', w.ticket, 'position', 1 + waiters_before(w, head, now),
-        'remaining_ms', CASE WHEN w.deadline_ms = 9223372036854775807 THEN -1
+        'remaining_ms', CASE WHEN w.deadline_ms = @NEVER@ THEN -1
                              ELSE w.deadline_ms - now END);
 END
 $$;
@@ -310,8 +309,8 @@ BEGIN
     INSERT INTO lease (tenant, key, fence, run, ttl_ms, settle_ms, granted_ms, renewed_ms,
                        expires_ms, look_ms, floor, head,
                        permits, mode, state, holder, root, live, meta, place, reason)
-    VALUES (t, k, f, run, ttl, settle, now, now, expires, least(expires, now + 30000), floor, head,
-            permits, mode, state, h, r,
+    VALUES (t, k, f, run, ttl, settle, now, now, expires,
+            least(expires, now + @LEASE_LOOK_MS@), floor, head, permits, mode, state, h, r,
             CASE WHEN mode <> @MODE_EXCLUSIVE@ THEN t || E'\x1f' || k END, meta, place, '');
     RETURN f;
 END
@@ -341,7 +340,7 @@ $$;
 -- When a wait is over: a year or more means forever.
 CREATE OR REPLACE FUNCTION wait_deadline(wait_ms bigint, now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN wait_ms < 0 OR wait_ms > @WAIT_MS_MAX@ THEN 9223372036854775807
+    SELECT CASE WHEN wait_ms < 0 OR wait_ms > @WAIT_MS_MAX@ THEN @NEVER@
                 ELSE now + wait_ms END
 $$;
 

@@ -16,7 +16,7 @@ LANGUAGE sql IMMUTABLE AS $$
         'state', @LEASE_WAITING@,
         'ttl_ms', w.ttl_ms, 'settle_ms', w.settle_ms, 'since_ms', w.queued_ms,
         'renewed_ms', w.seen_ms,
-        'due_ms', nullif(w.deadline_ms, 9223372036854775807), 'meta', w.meta, 'place', w.place,
+        'due_ms', nullif(w.deadline_ms, @NEVER@), 'meta', w.meta, 'place', w.place,
         'n_waiters', n_waiters))
 $$;
 

@@ -301,7 +301,7 @@ BEGIN
         seen := seen + 1;
         -- The holder of the mutex expires the key itself. A key that was expired here for an
         -- earlier row yields nothing more.
-        CONTINUE WHEN NOT mutex_try(mutex(4, t, k));
+        CONTINUE WHEN NOT mutex_try(mutex(@MUTEX_KEY@, t, k));
         n    := key_expire(t, k, now, wall, true);
         sums := ARRAY[sums[1] + n[1], sums[2] + n[2], sums[3] + n[3], sums[4] + n[4]];
     END LOOP;

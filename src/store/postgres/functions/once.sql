@@ -1,16 +1,16 @@
 -- once: idempotency keys. The rules are in src/core/once.md.
 --
--- Why this is race-free: begin, finish and abandon of a key hold its mutex (class 5) until their
--- commit. What they read is still true when they write, with one exception: a sweep, which takes no
--- mutex, may have deleted an expired entry, judged by its own, later clock. So nothing here relies
--- on a row still existing after it was read. get takes no mutex: it reads a key and its answer in
--- one statement, so from one snapshot.
+-- Why this is race-free: begin, finish and abandon of a key hold its mutex until their commit. What
+-- they read is still true when they write, with one exception: a sweep, which takes no mutex, may
+-- have deleted an expired entry, judged by its own, later clock. So nothing here relies on a row
+-- still existing after it was read. get takes no mutex: it reads a key and its answer in one
+-- statement, so from one snapshot.
 
 CREATE OR REPLACE FUNCTION mutexes_once(o jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF o->>'op' IN ('once_begin', 'once_finish', 'once_abandon') THEN
-        RETURN NEXT mutex(5, o->>'tenant', o->>'key');
+        RETURN NEXT mutex(@MUTEX_ONCE@, o->>'tenant', o->>'key');
     END IF;
 END
 $$;

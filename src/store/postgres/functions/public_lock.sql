@@ -111,7 +111,7 @@ BEGIN
         RAISE EXCEPTION 'Interlock requires a READ COMMITTED transaction'
             USING ERRCODE = 'invalid_transaction_state';
     END IF;
-    PERFORM pg_advisory_xact_lock(mutex(4, o ->> 'tenant', o ->> 'key'));
+    PERFORM pg_advisory_xact_lock(mutex(@MUTEX_KEY@, o ->> 'tenant', o ->> 'key'));
     now := clock_ms();
     CASE o ->> 'op'
     WHEN 'acquire' THEN head := v_acquire(o, NULL, now, now);
@@ -330,7 +330,7 @@ BEGIN
     RETURN QUERY
         SELECT (row_number() OVER (ORDER BY w.ticket))::int, w.holder, w.ticket,
                mode_name(w.mode), w.permits, at_ms(w.queued_ms),
-               at_ms(nullif(w.deadline_ms, 9223372036854775807)), w.meta, w.place
+               at_ms(nullif(w.deadline_ms, @NEVER@)), w.meta, w.place
           FROM waiter w
          WHERE w.tenant = waiters.tenant AND w.key = waiters.key AND w.verdict = ''
            AND w.drop_ms > now

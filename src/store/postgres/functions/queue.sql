@@ -26,29 +26,29 @@ $$;
 -- cannot collide with one.
 CREATE OR REPLACE FUNCTION mutex_unique(t text, queue text, key text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT mutex(2, t, queue || E'\x01u' || key)
+    SELECT mutex(@MUTEX_QUEUE@, t, queue || E'\x01u' || key)
 $$;
 
 -- The mutex of one claim of a worker. Another claim of the same worker does not wait for it.
 CREATE OR REPLACE FUNCTION mutex_claim(t text, queue text, worker text, id text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT mutex(2, t, queue || E'\x01w' || worker || E'\x01' || id)
+    SELECT mutex(@MUTEX_QUEUE@, t, queue || E'\x01w' || worker || E'\x01' || id)
 $$;
 
 CREATE OR REPLACE FUNCTION mutex_group(t text, queue text, grp text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT mutex(2, t, queue || E'\x01g' || grp)
+    SELECT mutex(@MUTEX_QUEUE@, t, queue || E'\x01g' || grp)
 $$;
 
 -- The mutex for changing a queue's settings.
 CREATE OR REPLACE FUNCTION mutex_settings(t text, queue text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT mutex(2, t, queue || E'\x01s')
+    SELECT mutex(@MUTEX_QUEUE@, t, queue || E'\x01s')
 $$;
 
 CREATE OR REPLACE FUNCTION mutex_cron(t text, name text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT mutex(2, t, E'\x01c' || name)
+    SELECT mutex(@MUTEX_QUEUE@, t, E'\x01c' || name)
 $$;
 
 -- The mutexes of a job that will be changed, as mutexes_queue() has named them if it knew the job.
@@ -57,11 +57,11 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     done boolean;
 BEGIN
-    done := pg_advisory_xact_lock_shared(mutex(2, q.tenant, q.name)) IS NULL;
+    done := pg_advisory_xact_lock_shared(mutex(@MUTEX_QUEUE@, q.tenant, q.name)) IS NULL;
     IF j.parent IS NOT NULL THEN
-        done := pg_advisory_xact_lock(mutex(3, j.tenant, j.parent_id)) IS NULL;
+        done := pg_advisory_xact_lock(mutex(@MUTEX_ID@, j.tenant, j.parent_id)) IS NULL;
     ELSIF j.is_parent THEN
-        done := pg_advisory_xact_lock(mutex(3, j.tenant, j.id)) IS NULL;
+        done := pg_advisory_xact_lock(mutex(@MUTEX_ID@, j.tenant, j.id)) IS NULL;
     END IF;
 END
 $$;
@@ -80,18 +80,18 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    RETURN NEXT mutex_shared(2, t, b.name);
+    RETURN NEXT mutex_shared(@MUTEX_QUEUE@, t, b.name);
     IF o ->> 'op' = 'heartbeat' THEN
         RETURN; -- nothing follows from one
     END IF;
     IF b.parent IS NOT NULL THEN
-        RETURN NEXT mutex(3, t, b.parent_id);
+        RETURN NEXT mutex(@MUTEX_ID@, t, b.parent_id);
     ELSIF b.is_parent THEN
-        RETURN NEXT mutex(3, t, b.id);
+        RETURN NEXT mutex(@MUTEX_ID@, t, b.id);
         -- its children, in whatever queues, are cancelled with it
         IF o ->> 'op' = 'job_cancel' THEN
             RETURN QUERY
-                SELECT DISTINCT mutex_shared(2, t, q.name) FROM job_live l
+                SELECT DISTINCT mutex_shared(@MUTEX_QUEUE@, t, q.name) FROM job_live l
                        JOIN queue q ON q.no = l.queue WHERE l.parent = b.seq;
         END IF;
     END IF;
@@ -109,27 +109,27 @@ DECLARE
     k  text := o ->> 'key';
 BEGIN
     IF op = 'push' THEN
-        RETURN NEXT mutex_shared(2, t, k);
+        RETURN NEXT mutex_shared(@MUTEX_QUEUE@, t, k);
         IF o ? 'unique_key' THEN
             RETURN NEXT mutex_unique(t, k, o ->> 'unique_key');
         END IF;
         IF o ? 'parent' THEN
-            RETURN NEXT mutex(3, t, o ->> 'parent');
+            RETURN NEXT mutex(@MUTEX_ID@, t, o ->> 'parent');
         END IF;
     ELSIF op = 'claim' THEN
-        RETURN NEXT mutex_shared(2, t, k);
+        RETURN NEXT mutex_shared(@MUTEX_QUEUE@, t, k);
         RETURN NEXT mutex_claim(t, k, o ->> 'holder', o ->> 'id');
     ELSIF op IN ('heartbeat', 'job_finish', 'job_fail', 'snooze', 'job_cancel', 'job_retry',
                  'job_seal') THEN
         RETURN QUERY SELECT mutexes_job(o);
     ELSIF op = 'queue_set' THEN
-        RETURN NEXT mutex_shared(2, t, k);
+        RETURN NEXT mutex_shared(@MUTEX_QUEUE@, t, k);
         RETURN NEXT mutex_settings(t, k);
     ELSIF op IN ('queue_pause', 'job_purge') THEN
-        RETURN NEXT mutex_shared(2, t, k);
+        RETURN NEXT mutex_shared(@MUTEX_QUEUE@, t, k);
     ELSIF op IN ('cron_set', 'cron_remove', 'x_tick') THEN
         IF k IS NOT NULL THEN
-            RETURN NEXT mutex_shared(2, t, k);
+            RETURN NEXT mutex_shared(@MUTEX_QUEUE@, t, k);
         END IF;
         RETURN NEXT mutex_cron(t, o ->> 'name');
     END IF; -- sweeps take what they need when they have found it, if it is free
@@ -140,7 +140,7 @@ $$;
 CREATE OR REPLACE FUNCTION mutexes_push_many(ops jsonb[]) RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN QUERY SELECT DISTINCT mutex_shared(2, u.o ->> 'tenant', u.o ->> 'key')
+    RETURN QUERY SELECT DISTINCT mutex_shared(@MUTEX_QUEUE@, u.o ->> 'tenant', u.o ->> 'key')
                  FROM unnest(ops) AS u (o);
     RETURN QUERY SELECT m FROM unnest(ops) AS u (o), mutexes_queue(u.o) AS m
                  WHERE u.o ?| ARRAY['unique_key', 'parent'];
@@ -164,9 +164,10 @@ BEGIN
               FROM unnest(ops) AS u (o),
                    LATERAL (SELECT * FROM job x
                             WHERE x.tenant = u.o ->> 'tenant' AND x.id = u.o ->> 'id' LIMIT 1) AS j)
-        SELECT mutex_shared(2, q.tenant, q.name) FROM queue q WHERE q.no IN (SELECT b.queue FROM b)
+        SELECT mutex_shared(@MUTEX_QUEUE@, q.tenant, q.name) FROM queue q
+         WHERE q.no IN (SELECT b.queue FROM b)
         UNION ALL
-        SELECT mutex(3, b.tenant, b.parent_id) FROM b WHERE b.parent_id IS NOT NULL;
+        SELECT mutex(@MUTEX_ID@, b.tenant, b.parent_id) FROM b WHERE b.parent_id IS NOT NULL;
 END
 $$;
 
@@ -348,7 +349,7 @@ BEGIN
     FOR i IN 1 .. 30 LOOP
         BEGIN
             PERFORM set_config('lock_timeout', '20ms', true);
-            PERFORM pg_advisory_xact_lock(mutex(2, q.tenant, q.name));
+            PERFORM pg_advisory_xact_lock(mutex(@MUTEX_QUEUE@, q.tenant, q.name));
             PERFORM set_config('lock_timeout', was, true);
             RETURN;
         EXCEPTION WHEN lock_not_available THEN -- and the setting is as it was

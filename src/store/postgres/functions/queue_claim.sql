@@ -64,7 +64,7 @@ BEGIN
                               ORDER BY x.ord, x.at, x.seq + 0 LIMIT most FOR UPDATE SKIP LOCKED)
     LOOP
         j := job_load(q.no, s);
-        IF j.parent IS NULL OR mutex_try(mutex(3, j.tenant, j.parent_id)) THEN
+        IF j.parent IS NULL OR mutex_try(mutex(@MUTEX_ID@, j.tenant, j.parent_id)) THEN
             PERFORM job_recover(q, j, now, wall);
         END IF;
     END LOOP;
@@ -194,7 +194,7 @@ RETURNS SETOF job_reply
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     flags int := @OUT_RENEWED@ + CASE q.strategy
-                                      WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@
+                                      WHEN @QUEUE_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@
                                            ELSE 0 END;
     seqs  bigint[] := ARRAY(SELECT l.seq FROM job_live l
                              WHERE l.lane = @LANE_CLAIMED@ AND l.queue + 0 = q.no
@@ -226,7 +226,7 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     at_ms bigint := least((SELECT min(c.next_ms) FROM cron c
                             WHERE c.tenant = q.tenant AND c.queue = q.name
-                              AND c.next_ms < 9007199254740992),
+                              AND c.next_ms < @TICK_NEVER@),
                           (SELECT l.ord FROM job_live l WHERE l.lane = lane(q.no, @LANE_SCHEDULED@)
                            ORDER BY l.ord, l.at, l.seq + 0 LIMIT 1));
 BEGIN
@@ -301,7 +301,7 @@ BEGIN
     END IF;
     q     := x.q;
     w     := x.w;
-    flags := CASE q.strategy WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@ ELSE 0 END;
+    flags := CASE q.strategy WHEN @QUEUE_OPTIMISTIC@ THEN @OUT_OPTIMISTIC@ ELSE 0 END;
     IF coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_LEAVE@ <> 0 THEN -- the worker has finished
         DELETE FROM job_worker
          WHERE ctid = ANY (ARRAY(SELECT v.ctid FROM job_worker v

@@ -61,7 +61,7 @@ CREATE OR REPLACE FUNCTION job_beats(q queue, j job_row, o jsonb, now bigint, wa
 RETURNS job_row
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF NOT (j.silent AND q.strategy = 1 + @STRATEGY_OPTIMISTIC@) THEN
+    IF NOT (j.silent AND q.strategy = @QUEUE_OPTIMISTIC@) THEN
         j.lease_ms   := coalesce((o ->> 'lease_ms')::bigint, j.lease_ms);
         j.expires_ms := now + j.lease_ms;
     END IF;

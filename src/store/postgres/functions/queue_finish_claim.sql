@@ -159,7 +159,7 @@ DECLARE
 BEGIN
     IF alone THEN
         IF o IS NOT NULL THEN
-            done := batch_begin(ARRAY[mutex_shared(2, o ->> 'tenant', o ->> 'key'),
+            done := batch_begin(ARRAY[mutex_shared(@MUTEX_QUEUE@, o ->> 'tenant', o ->> 'key'),
                                       mutex_claim(o ->> 'tenant', o ->> 'key', o ->> 'holder',
                                                   o ->> 'id')]) IS NULL;
         ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -193,7 +193,7 @@ BEGIN
     silent := CASE WHEN coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_SILENT@ <> 0
                    THEN @JOB_FLAG_SILENT@ ELSE 0 END;
     SELECT coalesce((o ->> 'flags')::int, 0) & @FLAG_CLAIM_LEAVE@ = 0
-           AND z.group_limit = -1 AND z.rate_n = -1 AND z.strategy = 1 + @STRATEGY_PESSIMISTIC@
+           AND z.group_limit = -1 AND z.rate_n = -1 AND z.strategy = @QUEUE_PESSIMISTIC@
            AND NOT z.paused
            AND (a.first_token IS NULL OR a.claim <> o ->> 'id'
                 OR now - a.seen_ms >= @WORKER_SEEN_MS@)
@@ -235,7 +235,7 @@ BEGIN
         ELSE
             n_max := (o ->> 'limit')::int;
             lease := CASE WHEN silent = 0 THEN coalesce((o ->> 'lease_ms')::bigint, q.lease_ms)
-                          WHEN q.strategy = 1 + @STRATEGY_OPTIMISTIC@ THEN q.executing_timeout_ms
+                          WHEN q.strategy = @QUEUE_OPTIMISTIC@ THEN q.executing_timeout_ms
                                ELSE q.processing_timeout_ms END;
             IF q.rate_n <> -1 THEN
                 n_max  := rate_wanted(q, n_max);

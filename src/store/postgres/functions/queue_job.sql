@@ -307,7 +307,7 @@ $$;
 -- When an ended job may be purged: according to its queue, and not while it keeps its unique key.
 CREATE OR REPLACE FUNCTION purge_at(keep bigint, unique_until bigint, wall bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE keep WHEN -1 THEN 9223372036854775807 ELSE greatest(wall + keep, unique_until) END
+    SELECT CASE keep WHEN -1 THEN @NEVER@ ELSE greatest(wall + keep, unique_until) END
 $$;
 
 -- It has ended in this state.
@@ -321,7 +321,7 @@ BEGIN
     j.completed_ms := wall;
     j.updated_ms   := wall;
     j.purge_at_ms  := CASE WHEN j.parent IS NOT NULL AND job_lives(j.parent)
-                           THEN 9223372036854775807
+                           THEN @NEVER@
                            ELSE purge_at(CASE s WHEN @JOB_FAILED@ THEN q.keep_failed_ms
                                               ELSE q.keep_ms END, j.unique_until_ms, wall) END;
     done := total_add(q.no, CASE s WHEN @JOB_COMPLETED@ THEN @TOTAL_COMPLETED@
@@ -350,7 +350,7 @@ BEGIN
         ELSE
             j := job_ends(q, j, @JOB_ON_DIE@, wall);
         END IF;
-        j.error := CASE q.strategy WHEN 1 + @STRATEGY_OPTIMISTIC@ THEN 'Execution timeout'
+        j.error := CASE q.strategy WHEN @QUEUE_OPTIMISTIC@ THEN 'Execution timeout'
                         ELSE 'Processing timeout' END || ' - worker may have crashed';
     END IF;
     PERFORM job_write(q, j, @JOB_RUNNING@, false, NULL, wall);

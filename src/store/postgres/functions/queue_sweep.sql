@@ -6,8 +6,8 @@
 CREATE OR REPLACE FUNCTION job_alone_try(q queue, j job_row) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN mutex_try(mutex_shared(2, q.tenant, q.name))
-           AND (j.parent IS NULL OR mutex_try(mutex(3, j.tenant, j.parent_id)));
+    RETURN mutex_try(mutex_shared(@MUTEX_QUEUE@, q.tenant, q.name))
+           AND (j.parent IS NULL OR mutex_try(mutex(@MUTEX_ID@, j.tenant, j.parent_id)));
 END
 $$;
 
@@ -71,7 +71,7 @@ BEGIN
               FROM job_done e
               LEFT JOIN LATERAL (SELECT i.unique_key FROM job i WHERE i.seq = e.seq
                                  LIMIT 1) AS b ON true
-             WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807
+             WHERE e.purge_at_ms <= wall AND e.purge_at_ms < @NEVER@
                AND (b.unique_key IS NULL OR unique_lock(e.queue, b.unique_key, e.seq))
              ORDER BY e.purge_at_ms, e.seq LIMIT n_max + 1 FOR UPDATE OF e SKIP LOCKED) AS x;
     IF ss IS NOT NULL THEN
@@ -97,7 +97,7 @@ BEGIN
     RETURN EXISTS (SELECT FROM job_live l
                    WHERE l.lane = @LANE_CLAIMED@ AND l.ord <= now AND l.expires_ms <= now)
         OR EXISTS (SELECT FROM job_done e
-                   WHERE e.purge_at_ms <= wall AND e.purge_at_ms < 9223372036854775807)
+                   WHERE e.purge_at_ms <= wall AND e.purge_at_ms < @NEVER@)
         OR EXISTS (SELECT FROM cron c WHERE c.next_ms <= wall)
         OR EXISTS (SELECT FROM job_worker w WHERE w.seen_ms <= now - @WORKER_SEEN_MS@);
 END

@@ -15,17 +15,18 @@ $$;
 CREATE OR REPLACE FUNCTION mutexes_run(o jsonb) RETURNS SETOF bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF o->>'op' = 'run_start' THEN
-        RETURN NEXT mutex(3, o->>'tenant', o->>'id');
-        RETURN NEXT mutex(4, o->>'tenant', o->>'key');
+        RETURN NEXT mutex(@MUTEX_ID@, o->>'tenant', o->>'id');
+        RETURN NEXT mutex(@MUTEX_KEY@, o->>'tenant', o->>'key');
         -- Limits of a tenant: of two starts with a limit, on any keys of a class, the second sees
         -- the run of the first. Those without a limit are not counted, so they need not wait here:
         -- what they add at the same moment comes after the count.
         IF coalesce(o->>'live_max', o->>'day_max', o->>'minute_max',
                     o->>'hour_max') IS NOT NULL THEN
-            RETURN NEXT mutex(1, o->>'tenant', split_part(o->>'key', ':', 1));
+            RETURN NEXT mutex(@MUTEX_RUNS@, o->>'tenant', split_part(o->>'key', ':', 1));
         END IF;
     ELSIF o->>'op' IN ('run_stage', 'run_finish', 'run_cancel') THEN
-        RETURN QUERY SELECT mutex(4, r.tenant, r.key) FROM run_of(o->>'tenant', o->>'id') AS r;
+        RETURN QUERY SELECT mutex(@MUTEX_KEY@, r.tenant, r.key)
+                       FROM run_of(o->>'tenant', o->>'id') AS r;
     END IF;
 END $$;
 
@@ -165,7 +166,7 @@ DECLARE
     r run;
 BEGIN
     SELECT * INTO r FROM run_of(o->>'tenant', o->>'id');
-    IF NOT FOUND OR NOT mutex_try(mutex(4, r.tenant, r.key)) THEN
+    IF NOT FOUND OR NOT mutex_try(mutex(@MUTEX_KEY@, r.tenant, r.key)) THEN
         RETURN NULL;
     END IF;
     PERFORM key_expire(r.tenant, r.key, now, wall);
@@ -336,7 +337,7 @@ CREATE OR REPLACE FUNCTION rates_forget(now bigint, most int) RETURNS void LANGU
 DECLARE
     span bigint;
 BEGIN
-    FOREACH span IN ARRAY ARRAY[60000, 3600000] LOOP
+    FOREACH span IN ARRAY ARRAY[@RATE_MINUTE_MS@, @RATE_HOUR_MS@] LOOP
         DELETE FROM rate
          WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM rate r
                                   WHERE r.span_ms + 0 = span AND r.slot + 0 <= rate_old(span, now)
@@ -347,7 +348,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION overdue_rates(now bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM unnest(ARRAY[60000, 3600000]) AS w (span)
+    RETURN EXISTS (SELECT FROM unnest(ARRAY[@RATE_MINUTE_MS@, @RATE_HOUR_MS@]) AS w (span)
                     WHERE (SELECT r.slot + 0 FROM rate r WHERE r.span_ms + 0 = w.span
                             ORDER BY r.span_ms + 0, r.slot + 0 LIMIT 1) <= rate_old(w.span, now));
 END $$;

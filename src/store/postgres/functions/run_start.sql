@@ -299,21 +299,21 @@ BEGIN
     RETURN run_begin_limited(o, now, wall);
 END $$;
 
--- The windows of rates, as defined in core/run.h: a slot is a little longer than 1/59 of its
--- window.
+-- The windows of rates, as defined in core/run.h: the length of a slot follows from its window.
 CREATE OR REPLACE FUNCTION run_rates(o jsonb, now bigint)
 RETURNS TABLE (max bigint, span_ms bigint, slot_ms bigint, slot bigint, say text)
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT (o->>w.name)::bigint, w.span_ms, w.span_ms / 59 + 1, now / (w.span_ms / 59 + 1), w.say
-      FROM (VALUES ('minute_max', 60000::bigint, 'run_minute_limit'),
-            ('hour_max', 3600000, 'run_hour_limit')) AS w (name, span_ms, say)
+    SELECT (o->>w.name)::bigint, w.span_ms, w.span_ms / (@RATE_SLOTS@ - 1) + 1,
+           now / (w.span_ms / (@RATE_SLOTS@ - 1) + 1), w.say
+      FROM (VALUES ('minute_max', @RATE_MINUTE_MS@::bigint, 'run_minute_limit'),
+            ('hour_max', @RATE_HOUR_MS@, 'run_hour_limit')) AS w (name, span_ms, say)
      WHERE o ? w.name
 $$;
 
 -- Sweeps delete slots up to this one, as defined in core/run.h.
 CREATE OR REPLACE FUNCTION rate_old(span_ms bigint, now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT now / (span_ms / 59 + 1) - 120
+    SELECT now / (span_ms / (@RATE_SLOTS@ - 1) + 1) - 2 * @RATE_SLOTS@
 $$;
 
 -- The rate that this start would exceed: as a reply, or NULL. Race-free like run_limited(): every
@@ -331,10 +331,11 @@ BEGIN
          WHERE r.tenant = o->>'tenant' AND r.class = split_part(o->>'key', ':', 1)
            AND r.span_ms = w.span_ms
            -- mutant rate_window_short: AND r.slot > w.slot - 30;
-           AND r.slot > w.slot - 60;
+           AND r.slot > w.slot - @RATE_SLOTS@;
         IF n >= w.max THEN
             RETURN jsonb_build_object('status', @STATUS_LIMIT@, 'say', w.say,
-                                      'remaining_ms', greatest((oldest + 60) * w.slot_ms - now, 1));
+                                      'remaining_ms',
+                                      greatest((oldest + @RATE_SLOTS@) * w.slot_ms - now, 1));
         END IF;
     END LOOP;
     RETURN NULL;
@@ -352,7 +353,8 @@ BEGIN
     head := run_start_new(o, now, wall);
     IF (head->>'status')::int <> @STATUS_LIMIT@ THEN
         INSERT INTO rate AS r (tenant, class, span_ms, place, slot, n)
-             SELECT o->>'tenant', split_part(o->>'key', ':', 1), w.span_ms, w.slot % 60, w.slot, 1
+             SELECT o->>'tenant', split_part(o->>'key', ':', 1), w.span_ms, w.slot % @RATE_SLOTS@,
+                    w.slot, 1
                FROM run_rates(o, now) AS w
         ON CONFLICT (tenant, class, span_ms, place)
         DO UPDATE SET n = CASE WHEN r.slot = excluded.slot THEN r.n + 1 ELSE 1 END,

@@ -10,18 +10,18 @@ CREATE TABLE queue (
     no                    int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant                text COLLATE "C" NOT NULL,
     name                  text COLLATE "C" NOT NULL,
-    strategy              int     NOT NULL DEFAULT 1 + @STRATEGY_PESSIMISTIC@,
-    max_attempts          int     NOT NULL DEFAULT 5,
-    lease_ms              bigint  NOT NULL DEFAULT 30000,
-    backoff_ms            bigint  NOT NULL DEFAULT 1000,
-    backoff_max_ms        bigint  NOT NULL DEFAULT 3600000,
-    group_limit           int     NOT NULL DEFAULT -1, -- -1: none
-    rate_n                int     NOT NULL DEFAULT -1, -- -1: none
-    rate_ms               bigint  NOT NULL DEFAULT 1000,
-    keep_ms               bigint  NOT NULL DEFAULT 604800000,  -- -1: for ever
-    keep_failed_ms          bigint  NOT NULL DEFAULT 2592000000, -- -1: for ever
-    processing_timeout_ms bigint  NOT NULL DEFAULT 300000,
-    executing_timeout_ms  bigint  NOT NULL DEFAULT 120000,
+    strategy              int     NOT NULL DEFAULT @DEFAULT_STRATEGY@,
+    max_attempts          int     NOT NULL DEFAULT @DEFAULT_MAX_ATTEMPTS@,
+    lease_ms              bigint  NOT NULL DEFAULT @DEFAULT_LEASE_MS@,
+    backoff_ms            bigint  NOT NULL DEFAULT @DEFAULT_BACKOFF_MS@,
+    backoff_max_ms        bigint  NOT NULL DEFAULT @DEFAULT_BACKOFF_MAX_MS@,
+    group_limit           int     NOT NULL DEFAULT @DEFAULT_GROUP_LIMIT@, -- -1: none
+    rate_n                int     NOT NULL DEFAULT @DEFAULT_RATE_N@, -- -1: none
+    rate_ms               bigint  NOT NULL DEFAULT @DEFAULT_RATE_MS@,
+    keep_ms               bigint  NOT NULL DEFAULT @DEFAULT_KEEP_MS@, -- -1: for ever
+    keep_failed_ms        bigint  NOT NULL DEFAULT @DEFAULT_KEEP_FAILED_MS@, -- -1: for ever
+    processing_timeout_ms bigint  NOT NULL DEFAULT @DEFAULT_PROCESSING_TIMEOUT_MS@,
+    executing_timeout_ms  bigint  NOT NULL DEFAULT @DEFAULT_EXECUTING_TIMEOUT_MS@,
     paused                boolean NOT NULL DEFAULT false,
     reason                text    NOT NULL DEFAULT '',
     UNIQUE (tenant, name)
@@ -135,7 +135,7 @@ CREATE TABLE job_done (
     result       bytea    NOT NULL,
     PRIMARY KEY (queue, state, seq)
 );
-CREATE INDEX job_done_purge ON job_done (purge_at_ms, seq) WHERE purge_at_ms < 9223372036854775807;
+CREATE INDEX job_done_purge ON job_done (purge_at_ms, seq) WHERE purge_at_ms < @NEVER@;
 
 -- The job that has a unique key, live or ended: the job itself tells whether it still excludes
 -- others.

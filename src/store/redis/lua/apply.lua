@@ -97,8 +97,6 @@ local function unknown()
   error('unknown verb')
 end
 
-local ACQUIRE, RELEASE, FINISH = 65, 82, 70 -- A, R, F
-
 -- Converts a verb's result to a reply; also returns whether the next requests may follow.
 local function answer(c, told, ok, head, parts, value)
   if not ok then
@@ -113,7 +111,7 @@ end
 -- The verb of a packed request without a blob, or nil.
 local function packed(request)
   local kind = string.byte(request)
-  return kind == ACQUIRE and P.acquire or kind == RELEASE and P.release or nil
+  return kind == @PACKED_ACQUIRE@ and P.acquire or kind == @PACKED_RELEASE@ and P.release or nil
 end
 
 local function carry_out(c, request, blob, told)
@@ -177,7 +175,7 @@ local function apply_all(c, args, first, follow, told)
       n = n + 1
       replies[n], follow = answer(c, told, pcall(verb, c, args[i]))
       i = i + 1
-    elseif string.byte(args[i]) == FINISH then
+    elseif string.byte(args[i]) == @PACKED_FINISH@ then
       i, n, follow = carry_out_finishes(c, args, i, replies, n, told)
     else
       n = n + 1

@@ -10,7 +10,7 @@
 -- An entry that never ticks again (beyond the year 9999) is in neither set sorted by the next tick.
 do
 
-local NEVER = 9007199254740992 -- 2^53; for the client it is IL__NEVER
+local NEVER = @TICK_NEVER@ -- for the client it is IL__NEVER
 
 -- missed priority max_attempts n_ticks next last queue schedule; then the payload
 local FORMAT = '>I1i2I4I8I8I8ss'
@@ -49,7 +49,7 @@ local function show(e, with_payload)
     tenant = e.tenant, name = e.name, queue = e.queue, schedule = e.schedule, missed = e.missed,
     priority = e.priority,
     max_attempts = e.max_attempts, n_ticks = N(e.n_ticks), last_at_ms = N(e.last),
-    next_at_ms = e.next < NEVER and N(e.next) or '9223372036854775807',
+    next_at_ms = e.next < NEVER and N(e.next) or '@NEVER@',
   }, with_payload and e.payload or false, false }
 end
 

@@ -50,13 +50,20 @@ local SETTINGS = {
   'rate_ms', 'keep_ms',
   'keep_failed_ms', 'processing_timeout_ms', 'executing_timeout_ms',
 }
--- As core/queue.c says.
 local DEFAULTS = {
-  paused = 0, strategy = 1 + @STRATEGY_PESSIMISTIC@, max_attempts = 5, lease_ms = 30000,
-  backoff_ms = 1000, backoff_max_ms = 3600000, group_limit = NEVER,
-  rate_n = NEVER, rate_ms = 1000, keep_ms = 604800000, keep_failed_ms = 2592000000,
-  processing_timeout_ms = 300000,
-  executing_timeout_ms = 120000,
+  paused = 0,
+  strategy = @DEFAULT_STRATEGY@,
+  max_attempts = @DEFAULT_MAX_ATTEMPTS@,
+  lease_ms = @DEFAULT_LEASE_MS@,
+  backoff_ms = @DEFAULT_BACKOFF_MS@,
+  backoff_max_ms = @DEFAULT_BACKOFF_MAX_MS@,
+  group_limit = @DEFAULT_GROUP_LIMIT@,
+  rate_n = @DEFAULT_RATE_N@,
+  rate_ms = @DEFAULT_RATE_MS@,
+  keep_ms = @DEFAULT_KEEP_MS@,
+  keep_failed_ms = @DEFAULT_KEEP_FAILED_MS@,
+  processing_timeout_ms = @DEFAULT_PROCESSING_TIMEOUT_MS@,
+  executing_timeout_ms = @DEFAULT_EXECUTING_TIMEOUT_MS@,
 }
 local FORMAT = '>I1i8i8i8i8i8i8i8i8i8i8i8i8' -- paused, settings
 local TOTALS = {
@@ -139,7 +146,7 @@ function Q.wake(c, q)
 end
 
 function Q.optimistic(q)
-  return q.opts.strategy == 1 + @STRATEGY_OPTIMISTIC@
+  return q.opts.strategy == @QUEUE_OPTIMISTIC@
 end
 
 -- ---- showing them -------------------------------------------------------------------------------

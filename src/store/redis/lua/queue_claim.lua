@@ -285,8 +285,8 @@ local function claim_jobs(c, q, o)
     note_worker(c, q, o)
     return head_of(c, q, @STATUS_EMPTY@, flags, empty_wait(c, q, left == 0 and more))
   end
-  answer[1] = struct.pack('<c1I4dd', 'C', flags + (Q.optimistic(q) and @OUT_OPTIMISTIC@ or 0),
-    c.now, c.wall)
+  answer[1] = struct.pack('<BI4dd', @PACKED_CLAIMED@,
+    flags + (Q.optimistic(q) and @OUT_OPTIMISTIC@ or 0), c.now, c.wall)
   return answer
 end
 

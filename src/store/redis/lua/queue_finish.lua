@@ -10,7 +10,6 @@
 do
 
 local NEVER = -1
-local FINISH = 70 -- 'F', the first byte of a request: token, tenant, id (src/store/redis/packed.c)
 
 local function set_of(keys)
   local set = {}
@@ -31,7 +30,7 @@ function Q.finish_read(c, args, from)
     string.byte, struct.unpack, '', false, false, 0
   for i = from, #args, 2 do
     local request = args[i]
-    if byte(request) ~= FINISH then
+    if byte(request) ~= @PACKED_FINISH@ then
       break
     end
     local token, tenant, id = unpack_request('<dss', request, 2)

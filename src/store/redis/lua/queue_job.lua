@@ -274,7 +274,7 @@ end
 -- A place in claiming order: priority, run_at, seq, encoded so that bytes compare the same way;
 -- followed by the id.
 function Q.turn(j)
-  return struct.pack('>I2I8I8', j[PRIORITY] + 1000, j[RUN_AT], j[SEQ]) .. j[ID]
+  return struct.pack('>I2I8I8', j[PRIORITY] + @PRIORITY_MAX@, j[RUN_AT], j[SEQ]) .. j[ID]
 end
 
 function Q.turn_id(turn)

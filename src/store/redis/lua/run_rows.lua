@@ -138,14 +138,14 @@ local function reaches_day(c, o, max)
     '+inf') >= max
 end
 
--- Rates of starts, as defined in core/run.h: a hash of 60 slots for each window of a tenant's
+-- Rates of starts, as defined in core/run.h: a hash of the slots for each window of a tenant's
 -- class, by place; a value is the slot and the starts that were admitted in it.
-local RATES = { { 'minute_max', 60000, 'run_minute_limit' },
-  { 'hour_max', 3600000, 'run_hour_limit' } }
+local RATES = { { 'minute_max', @RATE_MINUTE_MS@, 'run_minute_limit' },
+  { 'hour_max', @RATE_HOUR_MS@, 'run_hour_limit' } }
 
 local function each_rate(c, o, fn)
   for _, w in ipairs(RATES) do
-    local max, slot_ms = o[w[1]], math.floor(w[2] / 59) + 1
+    local max, slot_ms = o[w[1]], math.floor(w[2] / (@RATE_SLOTS@ - 1)) + 1
     if max then
       local found = fn(K(c, 'rt', o.tenant, class_of(o.key), N(w[2])), max,
         math.floor(c.now / slot_ms), slot_ms, w[3])
@@ -162,23 +162,24 @@ local function too_often(c, o)
       local slot, starts = string.match(value, '(%d+) (%d+)')
       slot = tonumber(slot)
       -- mutant rate_window_short: if slot > now - 30 then
-      if slot > now - 60 then
+      if slot > now - @RATE_SLOTS@ then
         n, oldest = n + tonumber(starts), math.min(oldest, slot)
       end
     end
     if n < max then return nil end
     return { status = @STATUS_LIMIT@, say = say,
-      remaining_ms = math.max((oldest + 60) * slot_ms - c.now, 1) }
+      remaining_ms = math.max((oldest + @RATE_SLOTS@) * slot_ms - c.now, 1) }
   end)
 end
 
 -- A start was admitted.
 local function count_start(c, o)
   each_rate(c, o, function(key, _, now, slot_ms)
-    local slot, starts = string.match(call('HGET', key, N(now % 60)) or '', '(%d+) (%d+)')
+    local slot, starts = string.match(call('HGET', key, N(now % @RATE_SLOTS@)) or '', '(%d+) (%d+)')
     starts = tonumber(slot) == now and tonumber(starts) + 1 or 1
-    call('HSET', key, N(now % 60), N(now) .. ' ' .. N(starts))
-    call('ZADD', K(c, 'rx'), N((now + 120) * slot_ms), key) -- this slot is old then: core/run.h
+    call('HSET', key, N(now % @RATE_SLOTS@), N(now) .. ' ' .. N(starts))
+    -- this slot is old then: core/run.h
+    call('ZADD', K(c, 'rx'), N((now + 2 * @RATE_SLOTS@) * slot_ms), key)
   end)
 end
 

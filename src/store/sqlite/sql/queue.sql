@@ -50,7 +50,7 @@ INSERT INTO il_queue (tenant, name, strategy, max_attempts, lease_ms, backoff_ms
                       executing_timeout_ms, paused, reason, pushed, claimed, completed,
                       failed_attempts, failed, snoozed, cancelled, recovered, duplicates, stale,
                       n_scheduled, n_ready, n_running, n_failed)
-VALUES (?1, ?2, 1 + @STRATEGY_PESSIMISTIC@, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, 0, 0, 0,
+VALUES (?1, ?2, @QUEUE_PESSIMISTIC@, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 -- name: queue_save
