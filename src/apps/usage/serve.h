@@ -36,8 +36,9 @@ struct usage_app {
     int64_t            purge_ns; /* work_kind.c: when to purge again */
     struct il__mutex   mutex;    /* protects the rest */
     struct usage_held *landed;   /* of `held`: their days are there */
-    char (*tenants)[IL_TENANT_BYTES_MAX + 1];
-    size_t n_tenants;
+    const char       **tenants;  /* sorted */
+    size_t             n_tenants;
+    void              *tenants_mem;
 };
 struct usage_app *usage_app_of(const struct http_request *r);
 /* False: usage is not served; answered. */
