@@ -109,6 +109,9 @@ il_status il__data_tenant_get(struct il__data *d, const char *id, il__data_tenan
                               void *cookie, il_error *reterr) MUST_USE;
 il_status il__data_tenant_list(struct il__data *d, const char *after, uint32_t limit,
                                il__data_tenant_fn *each, void *cookie, il_error *reterr) MUST_USE;
+/* The ids of all tenants, but at most n_max, sorted: an array of il__arena_append(). */
+il_status il__data_tenant_ids(struct il__data *d, size_t n_max, void **mem, const char ***ret,
+                              size_t *ret_n, il_error *reterr) MUST_USE;
 /* Merge the tenant's own limits into *limits, the default. A missing tenant has none: IL_OK. On
  * failure *limits is unchanged. */
 il_status il__data_tenant_limits(struct il__data *d, const char *id, struct il__data_limits *limits,

@@ -1,10 +1,13 @@
 /*
  * tenant.c: tenants, which own the keys, and their limits.
  */
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/key.h"
 #include "data/data_internal.h"
+
+#define IDS_PAGE 256
 
 il_status
 il__data_check_tenant(const char *id, il_error *reterr)
@@ -165,6 +168,47 @@ il__data_tenant_list(struct il__data *d, const char *after, uint32_t limit,
     const struct data_param params[] = { DATA_TEXT(after != NULL ? after : ""),
                                          DATA_NUMBER(il__data_page(limit)) };
     return il__data_read(d, DATA_tenant_list, params, ARRAY_LEN(params), take_tenant, &l, reterr);
+}
+
+struct ids {
+    void       **mem;
+    const char **items;
+    size_t       n;
+    bool         no_memory;
+};
+
+static void
+take_id(void *cookie, const struct il__data_tenant *t)
+{
+    struct ids  *ids = cookie;
+    const char **id  = il__arena_append(ids->mem, &ids->items, &ids->n, sizeof *id);
+
+    if (id != NULL)
+        *id = il__arena_strdup(ids->mem, t->id);
+    ids->no_memory = ids->no_memory || id == NULL || *id == NULL;
+}
+
+il_status
+il__data_tenant_ids(struct il__data *d, size_t n_max, void **mem, const char ***ret, size_t *ret_n,
+                    il_error *reterr)
+{
+    struct ids ids    = { .mem = mem };
+    size_t     n_want = 0; /* read so far, if there are as many */
+    il_status  st     = IL_OK;
+
+    while (st == IL_OK && !ids.no_memory && ids.n == n_want && ids.n < n_max) {
+        uint32_t n_page = (uint32_t)MIN(n_max - ids.n, IDS_PAGE);
+        n_want += n_page;
+        st = il__data_tenant_list(d, ids.n > 0 ? ids.items[ids.n - 1] : NULL, n_page, take_id, &ids,
+                                  reterr);
+    }
+    if (st == IL_OK && ids.no_memory)
+        st = il__error_nomem(reterr);
+    if (st == IL_OK) {
+        *ret   = ids.items;
+        *ret_n = ids.n;
+    }
+    return st;
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

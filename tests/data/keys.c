@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "data/place.h"
 
@@ -544,6 +545,34 @@ D_TEST(tenants_in_order_of_bytes)
     T_EQ(ts.n, ARRAY_LEN(ids));
 }
 
+D_TEST(ids_of_all_tenants)
+{
+    void        *mem = NULL;
+    const char **ids = NULL;
+    char         id[8];
+    size_t       n = 7;
+    il_error     err;
+
+    T_EQ(il__data_tenant_ids(d, SIZE_MAX, &mem, &ids, &n, &err), IL_OK);
+    T_EQU(n, 0);
+    for (unsigned i = 513; i-- > 0;) { /* two pages and a tenant */
+        (void)snprintf(id, sizeof id, "t%03u", i);
+        T_EQ(il__data_tenant_create(d, &(struct il__data_tenant){ .id = id }, &err), IL_OK);
+    }
+    T_EQ(il__data_tenant_ids(d, SIZE_MAX, &mem, &ids, &n, &err), IL_OK);
+    T_EQU(n, 513);
+    for (unsigned i = 0; i < n; i++) {
+        (void)snprintf(id, sizeof id, "t%03u", i);
+        T_STREQ(ids[i], id);
+    }
+    for (size_t n_max = 511; n_max <= 514; n_max++) {
+        T_EQ(il__data_tenant_ids(d, n_max, &mem, &ids, &n, &err), IL_OK);
+        T_EQU(n, MIN(n_max, 513));
+        T_STREQ(ids[510], "t510");
+    }
+    il__arena_free(&mem);
+}
+
 /* ---- several at once ------------------------------------------------------------------------- */
 
 #define N_THREADS 4
@@ -607,6 +636,7 @@ main(void)
         D_ROW(limits_have_ranges),
         D_ROW(limits_that_apply),
         D_ROW(tenants_in_order_of_bytes),
+        D_ROW(ids_of_all_tenants),
         D_ROW(threads_take_turns),
     };
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "data/history.h"
 #include "data/place.h"
 #include "fault/alloc_inject.h"
@@ -45,6 +46,18 @@ use_history(struct il__data *d, il_error *err)
 }
 
 static il_status
+use_tenants(struct il__data *d, il_error *err)
+{
+    void        *mem = NULL;
+    const char **ids;
+    size_t       n;
+    il_status    st = il__data_tenant_ids(d, 10, &mem, &ids, &n, err);
+
+    il__arena_free(&mem);
+    return st;
+}
+
+static il_status
 use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
 {
     struct il__data_key key = {
@@ -63,7 +76,8 @@ use(struct il__data *d, char secret[DATA_KEY_BYTES_MAX], il_error *err)
         (st = il__data_key_list(d, NULL, NULL, 10, ignore_key, NULL, err)) != IL_OK ||
         (st = il__data_key_used(d, id, 1800000000000, err)) != IL_OK ||
         (st = il__data_key_revoke(d, "t", id, true, err)) != IL_OK ||
-        (st = il__data_audit_add(d, &action, 1, err)) != IL_OK)
+        (st = il__data_audit_add(d, &action, 1, err)) != IL_OK ||
+        (st = use_tenants(d, err)) != IL_OK)
         return st;
     st = il__data_audit_list(d, "t", NULL, 0, 10, ignore_action, NULL, err);
     return st == IL_OK ? use_history(d, err) : st;

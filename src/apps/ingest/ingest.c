@@ -6,10 +6,10 @@
 
 #include "apps/ingest/ingest_internal.h"
 #include "apps/ingest/persist_internal.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 
-#define TENANTS_PAGE 256
 #define TENANTS_MAX 100000
 #define LEASE_MS 30000
 #define GRACE_MS 5000
@@ -42,81 +42,38 @@ il__ingest_note(struct ingest *in, const struct ingest_note *note)
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-struct gathering {
-    char   **ids;
-    size_t   n, n_max;
-    uint32_t n_page;
-    bool     failed;
-};
-
-static void
-gather(void *cookie, const struct il__data_tenant *t)
-{
-    struct gathering *g = cookie;
-
-    g->n_page++;
-    if (g->n == g->n_max) {
-        size_t n_max = g->n_max + TENANTS_PAGE;
-        char **more  = il__realloc(g->ids, n_max * sizeof *more);
-        g->failed    = g->failed || more == NULL;
-        if (more == NULL)
-            return;
-        g->ids   = more;
-        g->n_max = n_max;
-    }
-    char *id  = il__strdup(t->id);
-    g->failed = g->failed || id == NULL;
-    if (id != NULL)
-        g->ids[g->n++] = id;
-}
-
-static void
-free_ids(char **ids, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        il__free(ids[i]);
-    il__free(ids);
-}
-
-static int
-compare_ids(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void
 il__ingest_tenants_read(struct ingest *in)
 {
-    struct gathering g   = { .ids = NULL };
-    il_error         err = { .message = "" };
-    il_status        st  = IL_OK;
+    void        *mem = NULL;
+    const char **ids = NULL;
+    size_t       n = 0, at = 0;
+    il_error     err = { .message = "" };
+    il_status    st  = il__data_tenant_ids(in->o.data, TENANTS_MAX, &mem, &ids, &n, &err);
 
-    do {
-        g.n_page = 0;
-        st = il__data_tenant_list(in->o.data, g.n > 0 ? g.ids[g.n - 1] : NULL, TENANTS_PAGE, gather,
-                                  &g, &err);
-    } while (st == IL_OK && !g.failed && g.n_page == TENANTS_PAGE && g.n < TENANTS_MAX);
-    bool has = false;
-    for (size_t i = 0; i < g.n && !has; i++)
-        has = strcmp(g.ids[i], INGEST_TENANT) == 0;
-    if (!has) { /* runs of a command need no row for it */
-        gather(&g, &(struct il__data_tenant){ .id = INGEST_TENANT });
-        if (g.n > 1)
-            qsort(g.ids, g.n, sizeof *g.ids, compare_ids);
+    while (at < n && strcmp(ids[at], INGEST_TENANT) < 0)
+        at++;
+    if (st == IL_OK && (at == n || strcmp(ids[at], INGEST_TENANT) != 0)) {
+        /* runs of a command need no row for it */
+        if (il__arena_append(&mem, &ids, &n, sizeof *ids) != NULL) {
+            memmove(ids + at + 1, ids + at, (n - 1 - at) * sizeof *ids);
+            ids[at] = INGEST_TENANT;
+        } else {
+            st = il__error_nomem(&err);
+        }
     }
-    if (st != IL_OK && in->work != NULL)
+    if (st == IL_OK) {
+        il__mutex_lock(&in->mutex);
+        void *before    = in->tenants_mem;
+        in->tenants_mem = mem;
+        in->tenants     = ids;
+        in->n_tenants   = n;
+        il__mutex_unlock(&in->mutex);
+        mem = before;
+    } else if (in->work != NULL) { /* the old ones stay */
         work_trouble(in->work, "cannot list the tenants", &err);
-    if (st != IL_OK || g.failed) { /* the old ones stay */
-        free_ids(g.ids, g.n);
-        return;
     }
-    il__mutex_lock(&in->mutex);
-    char **old    = in->tenants;
-    size_t n_old  = in->n_tenants;
-    in->tenants   = g.ids;
-    in->n_tenants = g.n;
-    il__mutex_unlock(&in->mutex);
-    free_ids(old, n_old);
+    il__arena_free(&mem);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -202,7 +159,7 @@ il__ingest_close(struct ingest *in)
     for (size_t i = 0; i < in->n_spare; i++)
         il_guard_close(in->spare[i]);
     il__fetcher_close(in->fetcher);
-    free_ids(in->tenants, in->n_tenants);
+    il__arena_free(&in->tenants_mem);
     il__mutex_destroy(&in->mutex);
     il__free(in->tracks);
     il__free(in);

@@ -21,10 +21,11 @@ struct ingest {
     const struct il__zone *utc;
     struct il__mutex       mutex; /* protects what follows */
     /* handles on the tables that no run uses: opening one takes long, and cannot be interrupted */
-    il_guard *spare[INGEST_SPARE_MAX];
-    size_t    n_spare;
-    char    **tenants; /* sorted */
-    size_t    n_tenants;
+    il_guard    *spare[INGEST_SPARE_MAX];
+    size_t       n_spare;
+    const char **tenants; /* sorted */
+    size_t       n_tenants;
+    void        *tenants_mem;
 };
 /* Read the list of tenants again: slots of each are looked for. */
 void il__ingest_tenants_read(struct ingest *in);

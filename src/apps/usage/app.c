@@ -3,6 +3,7 @@
 
 #include "apps/common/pipeline.h"
 #include "apps/usage/serve.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "http/server.h"
@@ -82,7 +83,7 @@ app_close(void *state)
     usage_setup_close(&app->setup);
     CHECK(pthread_cond_destroy(&app->landing) == 0);
     il__mutex_destroy(&app->mutex);
-    il__free(app->tenants);
+    il__arena_free(&app->tenants_mem);
     il__free(app);
 }
 

@@ -37,8 +37,9 @@ struct usage_app {
     struct il__mutex   mutex;    /* protects the rest */
     struct usage_held *landed;   /* of `held`: their days are there */
     pthread_cond_t     landing;  /* one was added */
-    char (*tenants)[IL_TENANT_BYTES_MAX + 1];
-    size_t n_tenants;
+    const char       **tenants;  /* sorted */
+    size_t             n_tenants;
+    void              *tenants_mem;
 };
 struct usage_app *usage_app_of(const struct http_request *r);
 /* False: usage is not served; answered. */

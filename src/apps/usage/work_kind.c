@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "http/server.h"
 
-#define TENANTS_PAGE 1000
 #define PURGE_NS (INT64_C(3600) * 1000 * IL__NS_PER_MS)
 #define PURGE_ROWS 1000
 #define KEEP_MS (INT64_C(7) * 86400000) /* of a run in the store */
@@ -72,57 +71,25 @@ tenants(void *cookie, bool (*each)(void *each_cookie, const char *tenant), void 
 
 /* ---- the tenants ----------------------------------------------------------------------------- */
 
-struct reading_tenants {
-    char (*all)[IL_TENANT_BYTES_MAX + 1];
-    size_t   n, capacity;
-    uint32_t n_page;
-    bool     failed;
-};
-
-static void
-add_tenant(void *cookie, const struct il__data_tenant *t)
-{
-    struct reading_tenants *r = cookie;
-
-    r->n_page++;
-    if (r->n == r->capacity) {
-        size_t n    = MAX(2 * r->capacity, 16);
-        void  *more = il__realloc(r->all, n * sizeof *r->all);
-        r->failed   = r->failed || more == NULL;
-        if (more == NULL)
-            return;
-        r->all      = more;
-        r->capacity = n;
-    }
-    (void)snprintf(r->all[r->n++], sizeof *r->all, "%s", t->id);
-}
-
 il_status
 usage_tenants_read(struct usage_app *app, il_error *reterr)
 {
-    struct reading_tenants r  = { .all = NULL };
-    il_status              st = IL_OK;
+    void        *mem     = NULL;
+    const char **tenants = NULL;
+    size_t       n       = 0;
+    il_status    st = il__data_tenant_ids(app->server->data, SIZE_MAX, &mem, &tenants, &n, reterr);
 
-    do {
-        char last[IL_TENANT_BYTES_MAX + 1];
-        (void)snprintf(last, sizeof last, "%s", r.n > 0 ? r.all[r.n - 1] : "");
-        r.n_page = 0;
-        st       = il__data_tenant_list(app->server->data, r.n > 0 ? last : NULL, TENANTS_PAGE,
-                                        add_tenant, &r, reterr);
-    } while (st == IL_OK && r.n_page == TENANTS_PAGE && !r.failed);
-    if (st == IL_OK && r.failed)
-        st = il__error_set(reterr, IL_NOMEM, "usage: out of memory");
-    if (st != IL_OK) {
-        il__free(r.all);
-        return st;
+    if (st == IL_OK) {
+        il__mutex_lock(&app->mutex);
+        void *before     = app->tenants_mem;
+        app->tenants_mem = mem;
+        app->tenants     = tenants;
+        app->n_tenants   = n;
+        il__mutex_unlock(&app->mutex);
+        mem = before;
     }
-    il__mutex_lock(&app->mutex);
-    void *before   = app->tenants;
-    app->tenants   = r.all;
-    app->n_tenants = r.n;
-    il__mutex_unlock(&app->mutex);
-    il__free(before);
-    return IL_OK;
+    il__arena_free(&mem);
+    return st;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
