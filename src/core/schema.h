@@ -22,6 +22,11 @@ struct il__schema {
     int                min_version; /* the oldest code that can use this schema */
     const char *const *steps;
 };
+/* A schema of all these steps, an array. */
+#define IL__SCHEMA(min_version_, steps_)                                               \
+    {                                                                                  \
+        .version = ARRAY_LEN(steps_), .min_version = (min_version_), .steps = (steps_) \
+    }
 
 struct il__migration {
     /* such a store upgrades itself when it is opened; the other fields are unused */

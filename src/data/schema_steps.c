@@ -11,13 +11,5 @@ static const char *const postgres_steps[] = { postgres_schema };
 
 _Static_assert(ARRAY_LEN(sqlite_steps) == ARRAY_LEN(postgres_steps), "the same versions");
 
-const struct il__schema il__data_sqlite_schema = {
-    .version     = ARRAY_LEN(sqlite_steps),
-    .min_version = 1,
-    .steps       = sqlite_steps,
-};
-const struct il__schema il__data_postgres_schema = {
-    .version     = ARRAY_LEN(postgres_steps),
-    .min_version = 1,
-    .steps       = postgres_steps,
-};
+const struct il__schema il__data_sqlite_schema   = IL__SCHEMA(1, sqlite_steps);
+const struct il__schema il__data_postgres_schema = IL__SCHEMA(1, postgres_steps);

@@ -10,13 +10,5 @@
 static const char *const sqlite_steps[]   = { sqlite_schema, next_data_sqlite };
 static const char *const postgres_steps[] = { postgres_schema, next_data_postgres };
 
-const struct il__schema il__data_sqlite_schema = {
-    .version     = ARRAY_LEN(sqlite_steps),
-    .min_version = 2,
-    .steps       = sqlite_steps,
-};
-const struct il__schema il__data_postgres_schema = {
-    .version     = ARRAY_LEN(postgres_steps),
-    .min_version = 2,
-    .steps       = postgres_steps,
-};
+const struct il__schema il__data_sqlite_schema   = IL__SCHEMA(2, sqlite_steps);
+const struct il__schema il__data_postgres_schema = IL__SCHEMA(2, postgres_steps);

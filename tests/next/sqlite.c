@@ -9,8 +9,4 @@
 
 static const char *const steps[] = { sql_schema, next_sqlite };
 
-const struct il__schema il__sq_schema = {
-    .version     = ARRAY_LEN(steps),
-    .min_version = 2,
-    .steps       = steps,
-};
+const struct il__schema il__sq_schema = IL__SCHEMA(2, steps);

@@ -9,12 +9,8 @@
 static const char *const sqlite_steps[]   = { sql_campus_sqlite_1 };
 static const char *const postgres_steps[] = { sql_campus_postgres_1 };
 
-static const struct il__schema sqlite   = { .version     = ARRAY_LEN(sqlite_steps),
-                                            .min_version = 1,
-                                            .steps       = sqlite_steps };
-static const struct il__schema postgres = { .version     = ARRAY_LEN(postgres_steps),
-                                            .min_version = 1,
-                                            .steps       = postgres_steps };
+static const struct il__schema sqlite   = IL__SCHEMA(1, sqlite_steps);
+static const struct il__schema postgres = IL__SCHEMA(1, postgres_steps);
 
 static const il_guard_rank ranks[] = {
 #define X(entity, rank) { #entity, rank },

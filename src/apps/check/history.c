@@ -16,16 +16,9 @@
 static const char *const sqlite_steps[]   = { sql_check_sqlite_1 };
 static const char *const postgres_steps[] = { sql_check_postgres_1 };
 
-static const struct il__schema sqlite = {
-    .version     = ARRAY_LEN(sqlite_steps),
-    .min_version = 1,
-    .steps       = sqlite_steps,
-};
-static const struct il__schema postgres = {
-    .version     = ARRAY_LEN(postgres_steps),
-    .min_version = 1,
-    .steps       = postgres_steps,
-};
+static const struct il__schema sqlite   = IL__SCHEMA(1, sqlite_steps);
+static const struct il__schema postgres = IL__SCHEMA(1, postgres_steps);
+
 const struct app_tables il__check_tables = {
     .name     = "check",
     .sqlite   = &sqlite,

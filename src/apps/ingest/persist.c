@@ -21,12 +21,8 @@
 
 static const char *const       sqlite_steps[] = { sql_ingest_sqlite_1 };
 static const char *const       pg_steps[]     = { sql_ingest_postgres_1 };
-static const struct il__schema sqlite         = { .version     = ARRAY_LEN(sqlite_steps),
-                                                  .min_version = 1,
-                                                  .steps       = sqlite_steps };
-static const struct il__schema postgres       = { .version     = ARRAY_LEN(pg_steps),
-                                                  .min_version = 1,
-                                                  .steps       = pg_steps };
+static const struct il__schema sqlite         = IL__SCHEMA(1, sqlite_steps);
+static const struct il__schema postgres       = IL__SCHEMA(1, pg_steps);
 /* Everything else belongs to an event, or is written by single upserts. */
 static const il_guard_rank ranks[]           = { { "event", 10 }, { "driver_link", 20 } };
 const struct app_tables    il__ingest_tables = { .name     = "ingest",

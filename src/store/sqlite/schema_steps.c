@@ -8,8 +8,4 @@
 
 static const char *const steps[] = { sql_schema };
 
-const struct il__schema il__sq_schema = {
-    .version     = ARRAY_LEN(steps),
-    .min_version = 1,
-    .steps       = steps,
-};
+const struct il__schema il__sq_schema = IL__SCHEMA(1, steps);
