@@ -158,7 +158,9 @@ look(const struct check *c, il_guard *g, struct invariant_found *found, il_error
     il_guard_tx_opts o  = IL_GUARD_TX_OPTS_INIT;
     il_guard_tx     *tx = NULL;
 
-    o.flags      = IL_GUARD_READ_ONLY;
+#ifndef IL_MUTANT_check_may_write
+    o.flags = IL_GUARD_READ_ONLY;
+#endif
     o.caller     = "interlock check";
     il_status st = il_guard_begin(g, &o, &tx, reterr);
     if (st != IL_OK)
@@ -244,6 +246,9 @@ il__check_run(const struct check *c, const struct check_how *how, const struct c
     if (st == IL_CANCELLED || (st == IL_TIMEOUT && r->took_ms >= c->timeout_ms))
         (void)il__error_set(&r->error, IL_TIMEOUT, "timed out after %s",
                             il__duration_text(c->timeout_ms, limit));
+#ifdef IL_MUTANT_check_error_passes
+    st = IL_OK;
+#endif
     if (st == IL_OK) {
         r->outcome = r->found.n_new > 0 ? CHECK_BROKEN : CHECK_PASSED;
         if (c->app != NULL) /* compiled in: nobody can remove a key that is no longer needed */

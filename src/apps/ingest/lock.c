@@ -132,6 +132,9 @@ take_advisory(struct ingestion *g, const char *key, il_error *reterr)
 {
     il_advisory *own = NULL;
 
+#ifdef IL_MUTANT_ingest_neighbour_ignored
+    return IL_OK;
+#endif
     if (strcmp(g->run->tenant, INGEST_TENANT) != 0)
         return IL_OK;
     il_status st = il_guard_advisory_take(g->g, key, &own, reterr);
@@ -312,6 +315,9 @@ il__ingestion_lock(struct ingestion *g)
     char key[IL_KEY_BYTES_MAX + 1];
 
     (void)snprintf(key, sizeof key, "event:%s", g->event_id);
+#ifdef IL_MUTANT_ingest_event_unlocked
+    return true;
+#endif
     return lock_key(g, key, 1);
 }
 

@@ -37,6 +37,7 @@ SELECT @columns@ FROM check_result WHERE tenant = $1 AND id = $2;
 -- What the last result says about the data; one that could not run says nothing.
 -- params:  1 tenant  2 name
 -- returns: outcome
+-- mutant check_error_decides: SELECT outcome FROM check_result WHERE tenant = $1 AND name = $2
 SELECT outcome FROM check_result WHERE tenant = $1 AND name = $2 AND outcome <> 'error'
 ORDER BY started_at_ms DESC, id DESC LIMIT 1;
 
