@@ -228,7 +228,9 @@ def test_button_while_it_stops():
     """A button that waits for its moment is told that the server stops"""
     with Demo() as d:
         answers = []
-        os.unlink(d.folder + "/worker.pid")  # its moment does not come
+        worker = d.folder + "/worker.pid"
+        lib.eventually(lambda: os.path.exists(worker), 20, "a worker")
+        os.unlink(worker)  # the moment of the button does not come
         press = threading.Thread(target=lambda: answers.append(d.post("/demo/kill-worker")))
         press.start()
         with lib.Client(d, d.key) as client:
