@@ -70,7 +70,7 @@ usage_take_range(struct http_request *r, const char *start, const char *end, usa
 
 /* ---- a day ----------------------------------------------------------------------------------- */
 
-/* A request for a day: held while it is built. In r->mem, which lives until it is resumed. */
+/* A request for a day: held while it is built. In r->mem: end_day() takes it out of all lists. */
 struct usage_held {
     struct http_request *r;
     struct usage_app    *app;

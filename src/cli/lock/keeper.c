@@ -152,7 +152,7 @@ acquire(struct keeper *k, const char *meta, il_error *reterr)
     a.meta    = meta;
     a.place   = "interlock lock";
     int rc    = quit_fd < 0 ? errno : il__thread_start(&thread, watch_main, &w);
-    if (rc != 0)
+    if (quit_fd < 0 || rc != 0)
         return il__error_set(reterr, IL_NOMEM,
                              "cannot start the thread that watches the script: %s", strerror(rc));
     il_status st = il_acquire(k->store, o->key, &a, &k->lease, reterr);

@@ -455,7 +455,7 @@ work(struct il__worker *w, int sig_fd)
     pthread_t                     thread;
 
     int rc = quit_fd < 0 ? errno : pthread_create(&thread, NULL, watch_main, &watch);
-    if (rc != 0) {
+    if (quit_fd < 0 || rc != 0) {
         il__proc_say("queue work: cannot start the thread that watches for signals: %s",
                      strerror(rc));
         return il_status_exit(IL_NOMEM);

@@ -134,7 +134,7 @@ wrap_signals_take(struct wrap *r, bool waits, wrap_take_fn *take, void *cookie, 
     AUTO_FD int quit_fd = eventfd(0, EFD_CLOEXEC);
     w.quit_fd           = quit_fd;
     int rc              = quit_fd < 0 ? errno : pthread_create(&thread, NULL, watch_main, &w);
-    if (rc != 0)
+    if (quit_fd < 0 || rc != 0)
         return il__error_set(reterr, IL_NOMEM,
                              "cannot start the thread that watches for signals: %s", strerror(rc));
     il_status status = take(r, cookie, reterr);
