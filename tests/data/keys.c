@@ -549,7 +549,7 @@ D_TEST(ids_of_all_tenants)
 {
     void        *mem = NULL;
     const char **ids = NULL;
-    char         id[8];
+    char         id[IL_TENANT_BYTES_MAX + 1];
     size_t       n = 7;
     il_error     err;
 
