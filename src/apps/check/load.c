@@ -338,7 +338,7 @@ add_bad(struct loading *l, struct reading *r, il_error *reterr)
     const char   *name = strrchr(r->path, '/');
     il_status     st   = il__checks_add(l->set, &c, reterr);
 
-    if (st != IL_OK)
+    if (c == NULL)
         return st;
     c->tenant = l->tenant;
     c->path   = r->path;
