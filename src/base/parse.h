@@ -9,7 +9,7 @@
 /* A whole decimal number, nothing before or after it, at most `max`. */
 bool il__parse_u64(const char *text, uint64_t max, uint64_t *ret);
 
-/* The value of a hexadecimal digit; -1: it is none. */
+/* The value of a hexadecimal digit, or -1. */
 int il__hex_digit(char c);
 /* The byte of the escape %XX at `text`; -1: no escape. */
 int il__percent_byte(const char *text);

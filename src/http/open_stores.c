@@ -136,7 +136,7 @@ data_url(const struct http_options *o)
     return strncmp(o->store_url, "redis", 5) == 0 ? "sqlite:" : o->store_url;
 }
 
-/* Open what is not open yet. *ret_unreachable: it failed, but may succeed later. */
+/* Open the stores that are not open yet. *ret_unreachable: it failed, but may succeed later. */
 static il_status
 try_open(struct http_server *s, bool *ret_unreachable, il_error *reterr)
 {

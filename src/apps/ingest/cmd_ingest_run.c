@@ -287,7 +287,7 @@ await_news(struct session *s, const il_op *op, il_error *reterr)
     return IL_OK;
 }
 
-/* A signal ends the runs that we have created or execute, and leaves others to whoever does. */
+/* A signal cancels only the runs that this command created or executes. */
 static il_status
 stop_run(struct session *s, const il_run_info *run, bool ours, il_error *reterr)
 {

@@ -15,7 +15,7 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: tenant_set
--- Change a tenant; what is not given stays. Race-free: nothing that was read before is written. A
+-- Change the given columns of a tenant. Race-free: nothing that was read before is written. A
 -- second change waits for the row (on SQLite, to begin) and gets what the first has committed, so
 -- changes of different values keep both; of the same value the last one wins.
 -- params:  1 id  2 name  3..13 limits, -1 = keep  14 whether the name is given, else it is kept
